@@ -1,0 +1,62 @@
+# Every target sets up what it needs: a machine with Python 3.11+ and make is enough.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+DEV := coverage hypothesis import-linter mypy pre-commit pytest pytest-cov ruff types-PyYAML
+
+.PHONY: demo test install lint bench slow oracle core clean
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[lab,view]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(PIP) $(DEV)
+	touch $@
+
+# A tiny real training, recorded, shown as a table and a figure.
+demo: $(VENV)/.demo
+	$(BIN)/python examples/demo.py
+
+# The tests, with coverage of src/ (95 % or more).
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not slow and not oracle" --cov --cov-report=term
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Everything, the heavy extras included.
+install: $(VENV)/.dev
+	$(PIP) --editable '.[all,oracle]'
+
+bench: $(VENV)/.dev
+	$(BIN)/python bench/recorder.py
+
+# Kill tests and whole experiments: minutes.
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow
+
+# Against foreign reference implementations.
+oracle: $(VENV)/.dev
+	$(PIP) --editable '.[oracle]'
+	$(BIN)/python -m pytest -m oracle
+
+# The core alone, in an environment of its own: it must install and work without torch and matplotlib.
+core: | $(VENV)-core/bin/python
+	$(VENV)-core/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . pytest hypothesis
+	$(VENV)-core/bin/python -c 'import importlib.util as u, sys; sys.exit("torch is in the core environment") if u.find_spec("torch") else None'
+	$(VENV)-core/bin/python -m pytest tests/run tests/cli -m "not torch and not slow and not oracle" -q
+
+$(VENV)-core/bin/python:
+	$(PYTHON) -m venv $(VENV)-core
+
+clean:
+	rm -rf $(VENV) $(VENV)-core .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage* demo-out

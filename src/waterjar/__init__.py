@@ -1,0 +1,64 @@
+"""How a network learns, not only how well it scores.
+
+Everything is imported on first use, so that `import waterjar` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from waterjar._version import __version__
+from waterjar.errors import WaterjarError
+
+if TYPE_CHECKING:
+    from waterjar.run.codec import Storage
+    from waterjar.run.formats.accuracy_matrix import from_accuracy_matrix
+    from waterjar.run.formats.timeline_csv import from_csv, to_csv
+    from waterjar.run.reader import Run, open_run
+    from waterjar.run.recorder import Recorder
+    from waterjar.run.schema import Variable, missing
+    from waterjar.run.seal import verify
+    from waterjar.run.study import Study, create_study, open_study
+
+__all__ = [
+    "Recorder",
+    "Run",
+    "Storage",
+    "Study",
+    "Variable",
+    "WaterjarError",
+    "__version__",
+    "create_study",
+    "from_accuracy_matrix",
+    "from_csv",
+    "missing",
+    "open_run",
+    "open_study",
+    "to_csv",
+    "verify",
+]
+
+_HOME = {
+    "Recorder": "run.recorder",
+    "Run": "run.reader",
+    "Storage": "run.codec",
+    "Study": "run.study",
+    "Variable": "run.schema",
+    "create_study": "run.study",
+    "from_accuracy_matrix": "run.formats.accuracy_matrix",
+    "from_csv": "run.formats.timeline_csv",
+    "missing": "run.schema",
+    "open_run": "run.reader",
+    "open_study": "run.study",
+    "to_csv": "run.formats.timeline_csv",
+    "verify": "run.seal",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"waterjar.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'waterjar' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,64 @@
+"""`waterjar ls`: the runs of a study, and those that fulfil a condition."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+
+if TYPE_CHECKING:
+    from waterjar.run.study import Entry
+
+NAME = "ls"
+_MOST_COLUMNS = 6
+
+
+def command(
+    path: Annotated[Path, typer.Argument(help="Directory that holds the runs.")] = Path(),
+    where: Annotated[str | None, typer.Option(help='Condition, such as "learner=derpp and seed in (1, 2)".')] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs of a study."""
+    from waterjar.run.query import check_keys, flat  # noqa: PLC0415 - not for --help
+    from waterjar.run.study import open_study  # noqa: PLC0415
+
+    study = open_study(path)
+    if where is not None:
+        check_keys(where, study.entries)
+        study = study.select(where)
+    if as_json:
+        print_json([asdict(entry) for entry in study.entries])
+        return
+    if not study.entries:
+        print_rich(f"no runs in {path}" + (f" with {where}" if where else ""))
+        return
+    settings = [flat(entry.config) for entry in study.entries]
+    keys = _telling(settings)
+    made = table(f"{path}: {len(study)} runs, {len(study.cells)} cells", _header(keys))
+    for entry, config in zip(study.entries, settings, strict=True):
+        row(made, *_cells(entry, config, keys))
+    print_rich(made)
+
+
+def _header(keys: list[str]) -> list[str]:
+    return ["run", "status", "seed", *keys, "step", "epoch", "root"]
+
+
+def _cells(entry: Entry, config: dict[str, Any], keys: list[str]) -> list[object]:
+    seeds = ", ".join(map(str, entry.seeds[:4])) + (" …" if len(entry.seeds) > 4 else "")
+    root = (entry.root_hash or "–")[:12]
+    epoch = entry.progress.get("total_epoch")
+    values = [config.get(key, "–") for key in keys]
+    shown_epoch = "–" if epoch is None else f"{epoch:g}"
+    return [entry.name, coloured(entry.status), seeds, *values, entry.progress["step"], shown_epoch, root]
+
+
+def _telling(settings: list[dict[str, Any]]) -> list[str]:
+    """The settings in which the runs differ, at most six; of a single run its first ones."""
+    keys = list(dict.fromkeys(key for config in settings for key in config))
+    differing = [key for key in keys if len({repr(config.get(key)) for config in settings}) > 1]
+    return (differing or keys)[:_MOST_COLUMNS]

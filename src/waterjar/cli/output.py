@@ -1,0 +1,71 @@
+"""Printing: rich tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def print_json(value: Any) -> None:
+    """Print plain data as JSON."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def table(title: str, columns: Sequence[str]) -> Table:
+    """A table in the house style; cells are escaped by `row`."""
+    from rich import box  # noqa: PLC0415 - not for --help
+    from rich.table import Table  # noqa: PLC0415
+
+    made = Table(title=visible(title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def row(made: Table, *cells: object) -> None:
+    """Add a row; what comes from a file is text, never markup."""
+    from rich.text import Text  # noqa: PLC0415
+
+    made.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in cells))
+
+
+def visible(text: str) -> str:
+    """Show control characters instead of sending them to the terminal.
+
+    >>> visible("a\x1b[31mb")
+    'a\\\\x1b[31mb'
+    """
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def print_rich(*parts: object) -> None:
+    """Print tables and texts to the terminal, or plainly into a pipe."""
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 1000)
+    for part in parts:
+        console.print(visible(part) if isinstance(part, str) else part)
+
+
+def coloured(state: str) -> Any:
+    """A state as coloured text."""
+    from rich.text import Text  # noqa: PLC0415
+
+    colours = {
+        "sealed": "green",
+        "tampered": "bold red",
+        "damaged": "bold red",
+        "missing": "bold red",
+        "invalid": "bold red",
+    }
+    return Text(state, style=colours.get(state, "yellow"))

@@ -1,0 +1,86 @@
+"""`waterjar show`: one run, on one screen."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+
+if TYPE_CHECKING:
+    from waterjar.run.reader import Run
+
+NAME = "show"
+
+
+def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJson = False) -> None:
+    """Show what a run is, where it comes from, what it holds and where it ended."""
+    from waterjar.run.query import flat  # noqa: PLC0415 - not for --help
+    from waterjar.run.reader import open_run  # noqa: PLC0415
+
+    run = open_run(path)
+    facts = _facts(run)
+    if as_json:
+        print_json(facts)
+        return
+    head = table(str(path), ["", ""])
+    for key in ("run_id", "cell_id", "status", "seeds", "tasks", "last_step", "root_hash"):
+        value = facts[key]
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else ("–" if value is None else value)
+        row(head, key, coloured(str(value)) if key == "status" else shown)
+    for key, value in flat(facts["config"]).items():
+        row(head, f"config.{key}", value)
+    for key, value in flat({"session": facts["provenance"]["sessions"][-1]}).items():
+        row(head, key, value)
+    arrays = table("arrays", ["array", "dimensions", "dtype", "units", "direction"])
+    for array in facts["arrays"]:
+        sizes = ", ".join(f"{dim}={size}" for dim, size in array["dims"].items())
+        row(arrays, array["name"], sizes, array["dtype"], array["units"] or "–", array["direction"] or "–")
+    last = table(f"performance at step {facts['last_step']}", ["eval_set", *facts["performance"]["variables"]])
+    for name, values in facts["performance"]["last"].items():
+        row(last, name, *("–" if v is None else f"{v:.4f}" for v in values))
+    print_rich(head, arrays, *([last] if facts["performance"]["last"] else []))
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    from waterjar.run.root import read_root  # noqa: PLC0415
+
+    nodes = read_root(run.path)["consolidated_metadata"]["metadata"]
+    arrays = [
+        {
+            "name": name,
+            "dims": dict(zip(node["dimension_names"], node["shape"], strict=True)),
+            "dtype": node["data_type"],
+            "units": node["attributes"].get("units"),
+            "direction": node["attributes"].get("direction"),
+        }
+        for name, node in nodes.items()
+        if node["node_type"] == "array"
+    ]
+    return {
+        **{key: run.attributes[key] for key in ("run_id", "cell_id", "status", "seeds", "tasks", "config")},
+        "last_step": run.last_step,
+        "root_hash": run.root_hash,
+        "provenance": run.attributes["provenance"],
+        "arrays": arrays,
+        "performance": _last_performance(run),
+    }
+
+
+def _last_performance(run: Run) -> dict[str, Any]:
+    """The last row per evaluation set, mean over repeats; None where a repeat has no value."""
+    if "performance" not in run.groups:
+        return {"variables": [], "last": {}}
+    data = run.load("performance")
+    names = [
+        str(n) for n, v in data.data_vars.items() if v.dims == ("step", "eval_set", "repeat") and v.dtype.kind == "f"
+    ]
+    last = data.isel(step=-1)
+    rows = {}
+    for eval_set in data["eval_set"].values:
+        means = [float(last[name].sel(eval_set=eval_set).mean("repeat", skipna=False)) for name in names]
+        rows[str(eval_set)] = [None if math.isnan(mean) else mean for mean in means]
+    return {"variables": names, "last": rows}

@@ -1,0 +1,33 @@
+"""The one exception root. An error says what was wrong, where, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class WaterjarError(Exception):
+    """Anything waterjar refuses to do, in words meant for the person who asked."""
+
+
+def unknown_name(what: str, value: object, options: Iterable[object], hint: str = "") -> WaterjarError:
+    """Build the error for a name that is not one of `options`, with the nearest valid one.
+
+    >>> print(unknown_name("eval_set", "tset", ["test", "train"]))
+    eval_set 'tset' is unknown: did you mean 'test'? Known: 'test', 'train'
+    """
+    known = [str(option) for option in options]
+    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
+    guess = f" did you mean '{near[0]}'?" if near else ""
+    listing = ", ".join(f"'{name}'" for name in known) or "none"
+    tail = f". {hint}" if hint else ""
+    return WaterjarError(f"{what} '{value}' is unknown:{guess} Known: {listing}{tail}")
+
+
+def missing_extra(package: str, extra: str, purpose: str) -> WaterjarError:
+    """Build the error for a package that an extra would bring, with the command that brings it.
+
+    >>> print(missing_extra("matplotlib", "view", "figures"))
+    figures need matplotlib, which is not installed: pip install 'waterjar[view]'
+    """
+    return WaterjarError(f"{purpose} need {package}, which is not installed: pip install 'waterjar[{extra}]'")

@@ -1,0 +1,1 @@
+"""The container: record a run, seal it, open it anywhere."""

@@ -1,0 +1,151 @@
+"""Where a step stands: which task, which epoch, and that neither ever goes backwards."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.identity import identify, plain
+from waterjar.run.schema import JOINT
+
+Progress = dict[str, Any]
+"""The coordinates of the last complete step; {"step": -1} before the first."""
+
+
+def describe(
+    config: object,
+    seeds: Sequence[int],
+    eval_sets: Sequence[str] | Mapping[str, int],
+    tasks: Sequence[str] | int,
+    classes: Sequence[str] | None,
+    probe_sets: Sequence[str] | None,
+    data_fingerprint: str | None,
+    unhashed: Sequence[str],
+) -> dict[str, Any]:
+    """Check what a recorder is opened with, and reduce it to the plain data that stands in the run's root."""
+    settings = {} if config is None else plain(config)
+    if not isinstance(settings, dict):
+        raise WaterjarError(f"config = {config!r}: a mapping of settings would be right")
+    numbers = [_whole("seeds", seed) for seed in seeds]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise WaterjarError(f"seeds={list(seeds)}: one different whole number per repeat would be right")
+    sets = dict(eval_sets) if isinstance(eval_sets, Mapping) else dict.fromkeys(_names("eval_sets", eval_sets), -1)
+    names = [str(i) for i in range(_whole("tasks", tasks))] if isinstance(tasks, int) else _names("tasks", tasks)
+    if not names or JOINT in names:
+        raise WaterjarError(f"tasks={tasks!r}: at least one task, none of them called '{JOINT}', would be right")
+    for name, task in sets.items():
+        if not -1 <= _whole(f"eval_sets['{name}']", task) < len(names):
+            raise WaterjarError(f"eval_sets['{name}']={task}: a task from 0 to {len(names) - 1}, or -1 for none")
+    probes = list(sets) if probe_sets is None else _names("probe_sets", probe_sets)
+    for name in probes:
+        if name not in sets:
+            raise unknown_name("probe_sets: eval_set", name, sets)
+    run_id, cell_id = identify(settings, numbers, data_fingerprint, unhashed)
+    return {
+        "run_id": run_id,
+        "cell_id": cell_id,
+        "config": settings,
+        "data_fingerprint": data_fingerprint,
+        "seeds": numbers,
+        "tasks": names,
+        "eval_sets": {str(name): int(task) for name, task in sets.items()},
+        "probe_sets": probes,
+        "classes": None if classes is None else _names("classes", classes),
+    }
+
+
+def _names(argument: str, values: Sequence[str]) -> list[str]:
+    names = [values] if isinstance(values, str) else list(values)
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise WaterjarError(f"{argument}={names}: different, non-empty names would be right")
+    return names
+
+
+def _whole(argument: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not -(2**63) <= value.__index__() < 2**63:
+        raise WaterjarError(f"{argument}: {value!r} is not a whole number of at most 64 bits")
+    return int(value)
+
+
+def advance(
+    last: Progress,
+    tasks: Sequence[str],
+    epoch: float,
+    train_task: str | int | None,
+    step: int | None,
+    total_epoch: float | None,
+    effective_epoch: float | None,
+) -> Progress:
+    """The coordinates of the step after `last`; what is not given follows from `epoch` and the task.
+
+    `effective_epoch` counts epochs of the LAST task: 0 before it. An epoch of joint training uses every
+    sample of the last task once, so there it counts too.
+
+    >>> advance({"step": -1}, ["a", "b"], 3, "a", None, None, None)["effective_epoch"]
+    0.0
+    """
+    index = task_index(train_task, tasks)
+    name = JOINT if index < 0 else tasks[index]
+    epoch = finite("epoch", epoch)
+    if total_epoch is None:  # epochs of a new task count on from where the one before ended
+        same = last.get("train_task") == name
+        total_epoch = epoch + (last["total_epoch"] - last["epoch"] if same else last.get("total_epoch", 0.0))
+    if effective_epoch is None:
+        effective_epoch = epoch if index in (-1, len(tasks) - 1) else 0.0
+    found = {
+        "step": last["step"] + 1 if step is None else _whole("step", step),
+        "train_task": name,
+        "train_task_index": index,
+        "epoch": epoch,
+        "total_epoch": finite("total_epoch", total_epoch),
+        "effective_epoch": finite("effective_epoch", effective_epoch),
+    }
+    if found["step"] <= last["step"]:
+        raise WaterjarError(
+            f"step={found['step']} goes backwards: the last one is {last['step']}, {last['step'] + 1} would be next"
+        )
+    keys = ("total_epoch", "effective_epoch", *(("epoch",) if last.get("train_task") == name else ()))
+    for key in keys:
+        if found[key] < last.get(key, 0.0):
+            before = f"it was {last[key]} at step {last['step']}" if key in last else "it starts at 0"
+            raise WaterjarError(f"{key}={found[key]} goes backwards: {before}")
+    return found
+
+
+def task_index(train_task: str | int | None, tasks: Sequence[str]) -> int:
+    """Position of a task in the order of training; -1 for joint training."""
+    if train_task is None:
+        if len(tasks) > 1:
+            raise WaterjarError(f"train_task is missing: the run has {len(tasks)} tasks, {list(tasks)}")
+        return 0
+    if isinstance(train_task, str):
+        if train_task == JOINT:
+            return -1
+        if train_task not in tasks:
+            raise unknown_name("train_task", train_task, [*tasks, JOINT], "Declare tasks=[...] when opening")
+        return list(tasks).index(train_task)
+    index = _whole("train_task", train_task)
+    if not 0 <= index < len(tasks):
+        raise WaterjarError(f"train_task={index} is out of range: the run has {len(tasks)} tasks, counted from 0")
+    return index
+
+
+def finite(name: str, value: object) -> float:
+    """A coordinate as a float; NaN and infinity have no place on an axis."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise WaterjarError(f"{name}={value!r}: a number would be right") from error
+    if not math.isfinite(number):
+        raise WaterjarError(f"{name}={number}: a coordinate must be a finite number")
+    return number
+
+
+def layer_name(name: object) -> str:
+    """A layer becomes a folder of the run: letters, digits, dot, dash and underscore."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", name) or name.startswith("__"):
+        raise WaterjarError(f"layer {name!r}: letters, digits, '.', '-' and '_' would be right, such as 'layer4.1'")
+    return name

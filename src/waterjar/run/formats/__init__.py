@@ -1,0 +1,1 @@
+"""Other layouts in and out of runs, one a file."""

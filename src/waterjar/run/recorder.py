@@ -1,0 +1,339 @@
+"""Recorder: writes a run while training goes on.
+
+One `log` is one complete step. Its chunks are written first; then one atomic rename swaps the root
+zarr.json, whose consolidated metadata says how long every array is. Until that instant no reader sees the
+step; after it all of it. A process killed at any moment loses at most the step in flight.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run import ledger, seal
+from waterjar.run import resume as resuming
+from waterjar.run.codec import Storage
+from waterjar.run.coordinates import advance, describe, layer_name
+from waterjar.run.provenance import collect, now
+from waterjar.run.rows import LayerTable, Row, flatten_parameters, snapshot_row, step_row
+from waterjar.run.schema import SCHEMA_VERSION, Variable, variables_of
+from waterjar.run.store import ROOT, LocalStore
+from waterjar.run.writer import TreeWriter
+
+Values = Mapping[str, object]
+
+
+class Recorder:
+    """Record one run at `path`.
+
+    Parameters
+    ----------
+    config : the resolved settings, plain data or a pydantic model. Identifies the run together with `seeds`.
+    seeds : one seed per repeat trained at once.
+    eval_sets : names, or a mapping name -> task it belongs to (-1 for none).
+    tasks : names of the tasks in order of training, or their number.
+    classes : class names, for variables per class.
+    probe_sets : eval sets that snapshots cover; all of them by default.
+    variables : more variables than the schema has, as {"group/name": Variable(...)}.
+    storage : dtypes, compression, chunk sizes.
+    data_fingerprint : hash of the data set, part of the identity.
+    unhashed : more top-level config keys that do not change the numbers.
+    resume : continue the run at `path` if there is one; it must be the same run.
+    resume_at : the last step the caller's checkpoint contains (-1: none); later ones are dropped.
+    provenance : record versions, commit and host class.
+
+    >>> import tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "run")
+    >>> with Recorder(path, {"learner": "sgd"}, seeds=[7], eval_sets=["test"]) as r:
+    ...     for epoch in range(3):
+    ...         step = r.log(epoch=epoch, performance={"accuracy": {"test": 0.2 * epoch}})
+    >>> import waterjar
+    >>> waterjar.open_run(path)["performance"].accuracy.values.ravel()
+    array([0. , 0.2, 0.4])
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        config: object = None,
+        *,
+        seeds: Sequence[int] = (0,),
+        eval_sets: Sequence[str] | Mapping[str, int] = (),
+        tasks: Sequence[str] | int = 1,
+        classes: Sequence[str] | None = None,
+        probe_sets: Sequence[str] | None = None,
+        variables: Mapping[str, Variable] | None = None,
+        storage: Storage | None = None,
+        data_fingerprint: str | None = None,
+        unhashed: Sequence[str] = (),
+        resume: bool = False,
+        resume_at: int | None = None,
+        provenance: bool = True,
+    ) -> None:
+        self.path = Path(path)
+        self._variables = dict(variables or {})
+        identity = describe(config, seeds, eval_sets, tasks, classes, probe_sets, data_fingerprint, unhashed)
+        self.run_id: str = identity["run_id"]
+        self.cell_id: str = identity["cell_id"]
+        self._eval_sets = list(identity["eval_sets"])
+        self._probe_sets: list[str] = identity["probe_sets"]
+        self._tasks: list[str] = identity["tasks"]
+        self._repeats = len(identity["seeds"])
+        self.storage = storage or Storage()
+        self._store = LocalStore(self.path, sync=self.storage.sync)
+        self._pid = os.getpid()
+        self._closed = False
+        self._started = time.monotonic()
+
+        wanted = resume or resume_at is not None
+        exists = (self.path / ROOT).exists()
+        if exists and not wanted:
+            raise WaterjarError(f"{self.path} holds a run already: pass resume=True to go on with it, or another path")
+        if not exists and self.path.is_dir() and any(item.name != ".waterjar" for item in self.path.iterdir()):
+            raise WaterjarError(f"{self.path} is not empty and not a run: choose a path of its own")
+        if resume_at is not None and not exists and resume_at != -1:
+            raise WaterjarError(f"resume_at={resume_at}, but there is no run at {self.path}: -1 starts a new one")
+        self._store.lock()
+        try:
+            if exists:
+                self._writer, self._progress = resuming.restore(self._store, self.storage, identity, resume_at)
+            else:
+                self._writer = TreeWriter(self._store, self.storage, self._root_attributes(identity))
+                self._progress = {"step": -1}
+            sessions = self._writer.attributes["provenance"]["sessions"]
+            sessions.append({"started": now(), **(collect() if provenance else {})})
+            self._writer.attributes["status"] = "recording"
+            self._writer.commit()
+        except BaseException:
+            self._store.unlock()
+            raise
+
+    @staticmethod
+    def _root_attributes(identity: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "waterjar_schema": SCHEMA_VERSION,
+            **identity,
+            "status": "recording",
+            "progress": {"step": -1},
+            "provenance": {"sessions": []},
+        }
+
+    @property
+    def last_step(self) -> int:
+        """The last complete step; -1 if there is none. A resumed loop goes on behind it."""
+        return int(self._progress["step"])
+
+    def log(
+        self,
+        *,
+        epoch: float,
+        train_task: str | int | None = None,
+        step: int | None = None,
+        total_epoch: float | None = None,
+        effective_epoch: float | None = None,
+        performance: Values | None = None,
+        train: Values | None = None,
+        expert: Values | None = None,
+        resources: Values | None = None,
+        events: Values | None = None,
+        snapshot: Values | None = None,
+    ) -> int:
+        """Record one complete step and return its label.
+
+        `epoch` counts within the task; step 0 (epoch 0) is the evaluation before any training. `total_epoch`
+        and `effective_epoch` follow from it unless given. `performance={"accuracy": x}` takes an array
+        (eval_set, repeat), dimensions of size 1 left out at will, or a mapping eval_set -> value.
+        `snapshot` takes what `snapshot()` takes and becomes visible together with the step.
+        """
+        self._check_writable()
+        at = advance(self._progress, self._tasks, epoch, train_task, step, total_epoch, effective_epoch)
+        given = {
+            "performance": performance,
+            "train": train,
+            "expert": expert,
+            "resources": resources,
+            "events": events,
+        }
+        rows = {group: self._step_rows(group, values) for group, values in given.items() if values}
+        if not rows and not snapshot:
+            raise WaterjarError(
+                "log() got no values: give at least one of performance, train, expert, resources, events"
+            )
+        shots, table = self._snapshot_rows(snapshot or {})
+        with self._writer.transaction(progress=at):
+            for group, group_rows in rows.items():
+                self._writer.append(group, "step", at, group_rows)
+            self._append_snapshot(shots, table, at)
+        self._progress = at
+        return int(at["step"])
+
+    def snapshot(
+        self,
+        *,
+        features: Values | None = None,
+        weights: object = None,
+        attention: Values | None = None,
+        streams: Values | None = None,
+    ) -> None:
+        """Record features and weights of the last logged step; visible when this returns.
+
+        `features` maps a layer name to an array (repeat, eval_set, sample, unit) or to {eval_set: array};
+        `weights` is (repeat, param) or a mapping name -> array, such as a state_dict. To make a snapshot and
+        its step one unit, pass these to `log(snapshot=...)` instead.
+        """
+        self._check_writable()
+        if self.last_step < 0:
+            raise WaterjarError("snapshot() before the first log(): log the step it belongs to first")
+        given = {"features": features, "weights": weights, "attention": attention, "streams": streams}
+        shots, table = self._snapshot_rows({key: value for key, value in given.items() if value is not None})
+        if not shots:
+            raise WaterjarError("snapshot() got nothing: give at least one of features, weights, attention, streams")
+        with self._writer.transaction():
+            self._append_snapshot(shots, table, self._progress)
+
+    def once(self, group: str, **arrays: object) -> None:
+        """Record arrays that do not change: `once("probe_samples", label=...)`, `once("weights", initial=...)`.
+
+        Doing it again with the same values (a resumed script does) changes nothing.
+        """
+        self._check_writable()
+        rows: dict[str, Row] = {}
+        table: LayerTable | None = None
+        for name, value in arrays.items():
+            variable = self._variable(group, name, ("repeat", "eval_set"))
+            if (group, name) == ("weights", "initial") and isinstance(value, Mapping):
+                value, table = flatten_parameters(value, self._repeats)  # noqa: PLW2901
+            sizes = self._sizes(group, self._probe_sets)
+            rows[name] = snapshot_row(value, variable, sizes, self._probe_sets, f"{group}['{name}']", "keep")
+        with self._writer.transaction():
+            if table is not None:
+                self._writer.put_layers(table)
+            for name, row in rows.items():
+                self._writer.put_static(group, name, row.values, row.dims, row.variable.attributes)
+
+    def event(self, kind: str, message: str) -> None:
+        """Note something that happened at the last logged step (or before the first one)."""
+        self._check_writable()
+        if not isinstance(kind, str) or not isinstance(message, str):
+            raise WaterjarError(f"event(kind={kind!r}, message={message!r}): both must be text")
+        with self._writer.transaction():
+            self._writer.append("events", "event", {"event_step": self.last_step, "kind": kind, "message": message}, {})
+
+    def close(self) -> str:
+        """Seal the run and return its root hash. Nothing can be recorded afterwards."""
+        self._check_writable()
+        self._end_session("sealed")
+        try:
+            root = seal.close(self._store, self._writer)
+        except BaseException:  # nothing is sealed yet: recording, or another close, may go on
+            self._writer.attributes["status"] = "recording"
+            self._writer.attributes.pop("seal", None)
+            raise
+        self._release()
+        ledger.append(self.path, self.run_id, root)
+        return root
+
+    def __enter__(self) -> Self:
+        """Use as a context: sealed at the end, left open and resumable after an exception."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Seal; after an exception mark the run as interrupted instead, so that it can be resumed."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        if error is None:
+            try:
+                self.close()
+            finally:
+                self._release()
+            return
+        try:
+            self._end_session("interrupted")
+            self._writer.commit()
+        except WaterjarError as second:
+            error.add_note(f"waterjar could not mark the run as interrupted: {second}")
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._closed = True
+        self._store.unlock()
+
+    def _end_session(self, status: str) -> None:
+        session = self._writer.attributes["provenance"]["sessions"][-1]
+        session |= {"ended": now(), "seconds": round(time.monotonic() - self._started, 3)}
+        self._writer.attributes["status"] = status
+
+    def _check_writable(self) -> None:
+        if self._closed:
+            raise WaterjarError(f"the recorder of {self.path} is closed: nothing more can be recorded")
+        if os.getpid() != self._pid:
+            raise WaterjarError(
+                f"the recorder of {self.path} belongs to process {self._pid}, not to its fork {os.getpid()}: "
+                "record in the process that opened it"
+            )
+
+    def _variable(self, group: str, name: str, first: tuple[str, ...]) -> Variable:
+        known = {key.partition("/")[2]: v for key, v in self._variables.items() if key.partition("/")[0] == group}
+        known = {**variables_of(group), **known}
+        fitting = {key: variable for key, variable in known.items() if variable.dims[0] in first}
+        if name not in fitting:
+            hint = f"Declare others with Recorder(variables={{'{group}/{name}': Variable(...)}})"
+            raise unknown_name(f"{group}: variable", name, fitting, hint)
+        return fitting[name]
+
+    def _sizes(self, group: str, eval_sets: Sequence[str]) -> dict[str, int]:
+        return {**self._writer.sizes(group), "repeat": self._repeats, "eval_set": len(eval_sets)}
+
+    def _step_rows(self, group: str, values: Values) -> dict[str, Row]:
+        if not isinstance(values, Mapping):
+            raise WaterjarError(f"{group}={values!r}: a mapping name -> values would be right")
+        sizes = self._sizes(group, self._eval_sets)
+        rows: dict[str, Row] = {}
+        for name, value in values.items():
+            variable = self._variable(group, name, ("step",))
+            label = f"{group}['{name}']"
+            rows[name] = step_row(value, variable, sizes, self._eval_sets, label, self.storage.step_dtype)
+            sizes |= dict(zip(rows[name].dims, rows[name].values.shape, strict=True))
+        return rows
+
+    def _snapshot_rows(self, given: Values) -> tuple[dict[str, dict[str, Row]], LayerTable | None]:
+        shots: dict[str, dict[str, Row]] = {}
+        table: LayerTable | None = None
+        for group, value in given.items():
+            if group not in ("features", "weights", "attention", "streams"):
+                raise unknown_name("snapshot", group, ("features", "weights", "attention", "streams"))
+            if group == "weights":
+                array: object = value
+                if isinstance(value, Mapping):
+                    array, table = flatten_parameters(value, self._repeats)
+                    self._writer.check_layers(table)
+                shots[group] = {"weights": self._shot(group, "weights", array)}
+            elif not isinstance(value, Mapping):
+                raise WaterjarError(f"{group}={type(value).__name__}: a mapping name -> array would be right")
+            elif group == "features":
+                for layer, array in value.items():
+                    shots[f"features/{layer_name(layer)}"] = {
+                        "features": self._shot(f"features/{layer}", "features", array)
+                    }
+            else:
+                shots[group] = {name: self._shot(group, name, array) for name, array in value.items()}
+        return shots, table
+
+    def _shot(self, group: str, name: str, value: object) -> Row:
+        variable = self._variable(group.split("/", maxsplit=1)[0], name, ("snapshot",))
+        sizes = self._sizes(group, self._probe_sets)
+        return snapshot_row(value, variable, sizes, self._probe_sets, group, self.storage.snapshot_dtype)
+
+    def _append_snapshot(self, shots: dict[str, dict[str, Row]], table: LayerTable | None, at: dict[str, Any]) -> None:
+        if table is not None:
+            self._writer.put_layers(table)
+        for group, rows in shots.items():
+            self._writer.append(group, "snapshot", at, rows)

@@ -1,0 +1,84 @@
+"""Going on with a run: the tree is rebuilt from the root, cut to the checkpoint's step, and tidied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from waterjar.errors import WaterjarError
+from waterjar.run.codec import Json, Storage
+from waterjar.run.coordinates import Progress
+from waterjar.run.growing import GrowingGroup, Series
+from waterjar.run.root import read_array, read_root
+from waterjar.run.schema import STEP_COORDINATES
+from waterjar.run.store import ROOT, LocalStore, sha256
+from waterjar.run.writer import GROWING, TreeWriter
+
+_MUST_AGREE = ("run_id", "config", "seeds", "tasks", "eval_sets", "probe_sets", "classes")
+
+
+def restore(
+    store: LocalStore, storage: Storage, identity: dict[str, Any], resume_at: int | None
+) -> tuple[TreeWriter, Progress]:
+    """Rebuild the writer of an open run, with nothing behind step `resume_at`."""
+    root = read_root(store.path)
+    attributes = root["attributes"]
+    if attributes["status"] == "sealed":
+        raise WaterjarError(f"{store.path} is sealed: it is complete and cannot be changed. Record to another path")
+    for key in _MUST_AGREE:
+        if key != "config" and attributes.get(key) != identity[key]:
+            raise WaterjarError(
+                f"{store.path} is another run: its {key} is {attributes.get(key)!r}, not {identity[key]!r}. "
+                "Resume with what it was started with, or record to another path"
+            )
+    writer = TreeWriter(store, storage, attributes)
+    writer.nodes = root["consolidated_metadata"]["metadata"]
+    _rebuild_groups(writer)
+    progress = attributes["progress"] if resume_at is None else _progress_at(writer, resume_at)
+    for group in writer.groups.values():
+        keep = group.length if resume_at is None else int(np.sum(_steps(writer, group) <= resume_at))
+        group.set_length(keep)
+    attributes["progress"] = progress
+    attributes["status"] = "recording"
+    writer.commit()
+    for group in writer.groups.values():
+        for series in group.series.values():
+            series.read_tail(group.length)
+    writer.tidy()
+    for key in store.files():
+        if key != ROOT and key not in writer.digests:
+            writer.digests[key] = sha256(store.get(key))
+    return writer, progress
+
+
+def _rebuild_groups(writer: TreeWriter) -> None:
+    for path, node in writer.nodes.items():
+        if node["node_type"] != "array" or not node["dimension_names"] or node["dimension_names"][0] not in GROWING:
+            continue
+        name, _, key = path.rpartition("/")
+        dim = node["dimension_names"][0]
+        group = writer.groups.setdefault((name, dim), GrowingGroup(name, dim))
+        group.length = node["shape"][0]
+        group.series[key] = Series(path, node, writer.store, writer.digests)
+
+
+def _steps(writer: TreeWriter, group: GrowingGroup) -> Any:
+    key = "event_step" if group.dim == "event" else group.dim
+    return read_array(writer.store.path, f"{group.name}/{key}", group.series[key].metadata)
+
+
+def _progress_at(writer: TreeWriter, step: int) -> Progress:
+    if step == -1:
+        return {"step": -1}
+    for group in writer.groups.values():
+        found = np.flatnonzero(_steps(writer, group) == step)
+        if group.dim == "event" or not len(found):
+            continue
+        progress: Json = {"step": step}
+        for key in STEP_COORDINATES:
+            value = read_array(writer.store.path, f"{group.name}/{key}", group.series[key].metadata)[found[0]]
+            progress[key] = value if isinstance(value, str) else value.item()
+        return progress
+    last = writer.attributes["progress"]["step"]
+    raise WaterjarError(f"resume_at={step} is no step of {writer.store.path}: the last complete one is {last}")

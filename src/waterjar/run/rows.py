@@ -1,0 +1,162 @@
+"""From what a training loop hands over to the rows of the schema: shapes checked, reasons kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.arrays import cast, to_numpy
+from waterjar.run.schema import REASONS, Missing, Variable
+
+Array = NDArray[Any]
+Sizes = dict[str, int]
+"""Dimension -> size, as far as it is known."""
+
+_NOT_RECORDED = REASONS.index("not_recorded")
+_NOT_A_NUMBER = REASONS.index("not_a_number")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a variable: values, why some are missing (None if none is), and the dims after the first."""
+
+    values: Array
+    reasons: NDArray[np.uint8] | None
+    dims: tuple[str, ...]
+    variable: Variable
+
+
+def fit(array: Array, dims: tuple[str, ...], sizes: Sizes, name: str) -> Array:
+    """Give an array the full shape of `dims`; dimensions of size 1 may have been left out.
+
+    >>> fit(np.array([0.5, 0.7]), ("eval_set", "repeat"), {"eval_set": 2, "repeat": 1}, "accuracy").shape
+    (2, 1)
+    """
+    full = [sizes.get(dim) for dim in dims]
+    if _matches(array.shape, full):
+        return array
+    left_out = [i for i, size in enumerate(full) if size == 1][: max(0, len(full) - array.ndim)]
+    if _matches(array.shape, [size for i, size in enumerate(full) if i not in left_out]):
+        return np.expand_dims(array, left_out)
+    right = ", ".join(f"{dim}={'any' if size is None else size}" for dim, size in zip(dims, full, strict=True))
+    raise WaterjarError(f"{name} has shape {array.shape}; ({right}) would be right")
+
+
+def _matches(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
+    return len(shape) == len(expected) and all(e is None or s == e for s, e in zip(shape, expected, strict=True))
+
+
+def step_row(value: object, variable: Variable, sizes: Sizes, eval_sets: Sequence[str], name: str, dtype: str) -> Row:
+    """A row of a step group. A mapping goes by eval_set; what it leaves out is missing, not recorded."""
+    dims = variable.dims[1:]
+    if isinstance(value, Missing):
+        shape = _known_shape(dims, sizes, name)
+        return Row(np.full(shape, np.nan), np.full(shape, value.code, np.uint8), dims, variable)
+    if isinstance(value, Mapping):
+        values, reasons = _by_eval_set(value, dims, sizes, eval_sets, name)
+    else:
+        values = fit(to_numpy(value, name), dims, sizes, name).astype(np.float64)
+        reasons = np.zeros(values.shape, np.uint8)
+    reasons[np.isnan(values) & (reasons == 0)] = _NOT_A_NUMBER
+    return Row(cast(values, dtype, name), reasons if reasons.any() else None, dims, variable)
+
+
+def _by_eval_set(
+    value: Mapping[Any, object], dims: tuple[str, ...], sizes: Sizes, eval_sets: Sequence[str], name: str
+) -> tuple[Array, NDArray[np.uint8]]:
+    if "eval_set" not in dims:
+        raise WaterjarError(f"{name} is given by eval_set, but has the dimensions {dims}: give an array")
+    for key in value:
+        if key not in eval_sets:
+            raise unknown_name(f"{name}: eval_set", key, eval_sets)
+    axis = dims.index("eval_set")
+    rest = dims[:axis] + dims[axis + 1 :]
+    parts: dict[str, Array] = {}
+    for key, item in value.items():
+        if not isinstance(item, Missing):
+            parts[key] = fit(to_numpy(item, f"{name}['{key}']"), rest, sizes, f"{name}['{key}']")
+    shapes = {part.shape for part in parts.values()}
+    if len(shapes) > 1:
+        raise WaterjarError(f"{name} has different shapes per eval_set: {sorted(shapes)}; one shape would be right")
+    shape = shapes.pop() if shapes else _known_shape(rest, sizes, name)
+    values = np.full((len(eval_sets), *shape), np.nan)
+    reasons = np.full(values.shape, _NOT_RECORDED, np.uint8)
+    for i, key in enumerate(eval_sets):
+        item = value.get(key)
+        if key in parts:
+            values[i], reasons[i] = parts[key], 0
+        elif isinstance(item, Missing):
+            reasons[i] = item.code
+    return np.moveaxis(values, 0, axis), np.ascontiguousarray(np.moveaxis(reasons, 0, axis))
+
+
+def _known_shape(dims: tuple[str, ...], sizes: Sizes, name: str) -> tuple[int, ...]:
+    unknown = [dim for dim in dims if dim not in sizes]
+    if unknown:
+        raise WaterjarError(
+            f"{name} is missing and the size of {', '.join(unknown)} is not known yet: log a value first"
+        )
+    return tuple(sizes[dim] for dim in dims)
+
+
+def snapshot_row(
+    value: object, variable: Variable, sizes: Sizes, probe_sets: Sequence[str], name: str, dtype: str
+) -> Row:
+    """A row of a snapshot group, or an array written once. A mapping goes by eval_set and must be complete."""
+    dims = variable.dims[1:] if variable.dims[0] == "snapshot" else variable.dims
+    if isinstance(value, Mapping):
+        if set(value) != set(probe_sets):
+            raise WaterjarError(
+                f"{name} is given for {sorted(map(str, value))}; all of {list(probe_sets)} would be right"
+            )
+        axis = dims.index("eval_set")
+        rest = dims[:axis] + dims[axis + 1 :]
+        parts = [fit(to_numpy(value[key], f"{name}['{key}']"), rest, sizes, f"{name}['{key}']") for key in probe_sets]
+        if len({part.shape for part in parts}) > 1:
+            raise WaterjarError(f"{name} has different shapes per eval_set: {[part.shape for part in parts]}")
+        array = np.stack(parts, axis=axis)
+    else:
+        array = fit(to_numpy(value, name), dims, sizes, name)
+    keep = dtype == "keep" or array.dtype.kind != "f"
+    return Row(cast(array, "keep" if keep else dtype, name), None, dims, variable)
+
+
+@dataclass(frozen=True)
+class LayerTable:
+    """Which stretch of the flattened parameters belongs to which layer."""
+
+    layers: tuple[str, ...]
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    shapes: tuple[str, ...]
+
+
+def flatten_parameters(parameters: Mapping[str, object], repeats: int) -> tuple[Array, LayerTable]:
+    """Turn a state_dict (or any name -> array mapping) into (repeat, param) and its table.
+
+    With more than one repeat every array has `repeat` as its first dimension.
+    """
+    flat: list[Array] = []
+    shapes: list[str] = []
+    for name, value in parameters.items():
+        array = to_numpy(value, f"weights['{name}']")
+        if repeats > 1 and array.shape[:1] != (repeats,):
+            raise WaterjarError(
+                f"weights['{name}'] has shape {array.shape}; a first dimension repeat={repeats} would be right"
+            )
+        inner = array.shape[1:] if repeats > 1 else array.shape
+        flat.append(array.reshape(repeats, math.prod(inner)))
+        shapes.append("x".join(map(str, inner)))
+    if not flat:
+        raise WaterjarError("weights is an empty mapping; name -> array, such as a state_dict, would be right")
+    floats = [array.dtype for array in flat if array.dtype.kind == "f"]
+    dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
+    stops = np.cumsum([array.shape[1] for array in flat]).tolist()
+    table = LayerTable(tuple(parameters), (0, *stops[:-1]), tuple(stops), tuple(shapes))
+    return np.concatenate([array.astype(dtype) for array in flat], axis=1), table

@@ -1,0 +1,159 @@
+"""The run's schema: every group, dimension, coordinate, unit and reason, named once.
+
+A run is one Zarr v3 group. Three kinds of groups live in it, told apart by their first dimension:
+
+- `step` groups grow by one row with every `Recorder.log`;
+- `snapshot` groups grow by one row with every snapshot;
+- the `event` group grows by one row with every `Recorder.event`.
+
+Arrays without one of these three dimensions are written once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from waterjar.errors import WaterjarError, unknown_name
+
+SCHEMA_VERSION = 1
+"""Raised when a reader of the old schema would misread the new one."""
+
+Direction = Literal["higher", "lower", "none"]
+
+REASONS = (
+    "present",  # the value is there
+    "not_recorded",  # this variable was not logged at this step
+    "not_a_number",  # NaN was what the training loop handed over
+    "empty_set",  # the evaluation set had no sample
+    "run_ended",  # another run of the cell is longer
+    "never_reached",  # right-censored: the threshold was not reached
+    "undefined",  # the definition has no value here (0/0 and the like)
+)
+"""Why a value is missing. The position is the code stored in `<name>_reason`."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Stands in for a value that is not there, and says why."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        if self.reason not in REASONS[1:]:
+            raise unknown_name("reason", self.reason, REASONS[1:])
+
+    @property
+    def code(self) -> int:
+        """The number stored in the companion array."""
+        return REASONS.index(self.reason)
+
+
+def missing(reason: str) -> Missing:
+    """Log this instead of a number that is not there.
+
+    >>> missing("empty_set").code
+    3
+    """
+    return Missing(reason)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One array of the schema: its dimensions and what its numbers mean."""
+
+    dims: tuple[str, ...]
+    long_name: str
+    units: str = "1"
+    direction: Direction = "none"
+
+    def __post_init__(self) -> None:
+        if "repeat" not in self.dims and self.dims[:1] == ("snapshot",):
+            raise WaterjarError(f"dims {self.dims} lack 'repeat': a snapshot is kept per repeat")
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What every reader finds beside the array."""
+        return {"long_name": self.long_name, "units": self.units, "direction": self.direction}
+
+
+_EVAL = ("step", "eval_set", "repeat")
+_BY_CLASS = ("step", "eval_set", "class", "repeat")
+_STEP = ("step", "repeat")
+
+_PERFORMANCE = {
+    "accuracy": Variable(_EVAL, "accuracy over all samples, all classes competing", "1", "higher"),
+    "macro_accuracy": Variable(_EVAL, "mean over classes of the accuracy per class", "1", "higher"),
+    "top5_accuracy": Variable(_EVAL, "share of samples with the label among the five highest", "1", "higher"),
+    "loss": Variable(_EVAL, "mean loss", "nat", "lower"),
+    "class_accuracy": Variable(_BY_CLASS, "accuracy per class, all classes competing", "1", "higher"),
+    "task_accuracy": Variable(_EVAL, "accuracy, only the classes of the set's task competing", "1", "higher"),
+    "task_macro_accuracy": Variable(_EVAL, "as macro_accuracy, only the task's classes competing", "1", "higher"),
+    "task_class_accuracy": Variable(_BY_CLASS, "as class_accuracy, only the task's classes competing", "1", "higher"),
+}
+
+GROUPS: dict[str, dict[str, Variable]] = {
+    "performance": _PERFORMANCE,
+    "train": {
+        "loss": Variable(_STEP, "mean training loss since the step before", "nat", "lower"),
+        "accuracy": Variable(_STEP, "training accuracy since the step before", "1", "higher"),
+        "learning_rate": Variable(_STEP, "learning rate"),
+        "gradient_norm": Variable(_STEP, "norm of the gradient of the training loss"),
+    },
+    "expert": _PERFORMANCE,
+    "resources": {
+        "seconds": Variable(("step",), "wall time since the step before", "s", "lower"),
+        "images": Variable(("step",), "training images since the step before", "image"),
+        "peak_memory": Variable(("step",), "largest resident memory so far", "byte", "lower"),
+        "peak_device_memory": Variable(("step",), "largest accelerator memory so far", "byte", "lower"),
+        "buffer_bytes": Variable(("step",), "bytes held by the learner beside its weights", "byte", "lower"),
+        "flops": Variable(("step",), "floating-point operations since the step before", "1", "lower"),
+    },
+    "events": {
+        "patched_images": Variable(_STEP, "training images with the shortcut since the step before", "image"),
+    },
+    "features": {
+        "features": Variable(("snapshot", "repeat", "eval_set", "sample", "unit"), "activations of a layer"),
+    },
+    "weights": {
+        "weights": Variable(("snapshot", "repeat", "param"), "all parameters, flattened"),
+        "initial": Variable(("repeat", "param"), "all parameters before any training"),
+    },
+    "attention": {
+        "cls": Variable(
+            ("snapshot", "repeat", "eval_set", "sample", "layer", "head", "token"),
+            "attention of the class token to every token",
+        ),
+    },
+    "streams": {
+        "logits": Variable(("snapshot", "repeat", "stream", "sample", "class"), "logits of each stream"),
+        "collective_logits": Variable(("snapshot", "repeat", "sample", "class"), "logits of the collective"),
+        "routing": Variable(("snapshot", "repeat", "sample", "stream"), "weight of each stream"),
+    },
+    "probe_samples": {
+        "label": Variable(("repeat", "eval_set", "sample"), "label of the sample"),
+        "sample_index": Variable(("repeat", "eval_set", "sample"), "index of the sample in its data set"),
+        "region": Variable(("repeat", "eval_set", "sample", "edge"), "box of the shortcut", "pixel"),
+    },
+    "probes": {},
+}
+"""The groups and what may stand in each; `Recorder(variables=...)` declares more."""
+
+STEP_COORDINATES = {
+    "train_task": "name of the task in training, or joint",
+    "train_task_index": "position of that task in the order of training, -1 for joint",
+    "epoch": "epochs of the task in training",
+    "total_epoch": "epochs since the start",
+    "effective_epoch": "samples of the last task consumed / its train size",
+}
+
+JOINT = "joint"
+"""The `train_task` of steps in which all tasks are trained at once."""
+
+
+def variables_of(group: str) -> dict[str, Variable]:
+    """The variables of a group; every layer below `features/` has those of `features`."""
+    top = group.split("/", maxsplit=1)[0]
+    if top not in GROUPS:
+        raise unknown_name("group", group, GROUPS)
+    return GROUPS[top]

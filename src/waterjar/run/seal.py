@@ -1,0 +1,171 @@
+"""The seal: a checksum per file, one root hash over them, and whether both still hold.
+
+`.waterjar/manifest.sha256` lists the SHA-256 of every file, `.waterjar/root.sha256` that of the manifest: the
+root hash. Both are in the format of `sha256sum`, so they can be checked without waterjar. Who edits a run can
+recompute a bare hash; therefore it is also kept in the study's ledger, printed on what is made from the run,
+and can be signed with an SSH key (`waterjar.run.signature`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from waterjar.errors import WaterjarError
+from waterjar.run import ledger
+from waterjar.run.root import NotARunError, read_root
+from waterjar.run.store import PRIVATE, ROOT, LocalStore
+from waterjar.run.writer import TreeWriter
+
+MANIFEST = f"{PRIVATE}/manifest.sha256"
+ROOT_HASH = f"{PRIVATE}/root.sha256"
+
+State = Literal["sealed", "open", "tampered"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that does not hold, and where."""
+
+    kind: str
+    file: str
+    array: str | None = None
+    chunk: str | None = None
+
+    def __str__(self) -> str:
+        """In words, the array and its chunk first."""
+        if self.chunk is not None:
+            return f"{self.kind}: array {self.array}, chunk {self.chunk} ({self.file})"
+        if self.array is not None:
+            return f"{self.kind}: metadata of {self.array} ({self.file})"
+        return f"{self.kind}: {self.file}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` found: the state, the root hash of a sealed run, and every problem of a tampered one."""
+
+    path: Path
+    state: State
+    root: str | None = None
+    files: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+
+
+def close(store: LocalStore, writer: TreeWriter) -> str:
+    """Seal a run: true shapes, manifest, and last the root that says so. Killed in between, it is still open."""
+    writer.finish()
+    writer.attributes["seal"] = {
+        "algorithm": "sha256",
+        "manifest": MANIFEST,
+        "content": content_hash(writer.digests),
+    }
+    root = writer.root()
+    digests = {**writer.digests, ROOT: hashlib.sha256(root).hexdigest()}
+    manifest = "".join(f"{digests[key]}  {key}\n" for key in sorted(digests))
+    found = store.put(MANIFEST, manifest.encode())
+    store.put(ROOT_HASH, _root_line(found).encode())
+    store.put_root(root)
+    return found
+
+
+def content_hash(digests: dict[str, str]) -> str:
+    """Hash of the recorded numbers alone: equal for two runs with the same bits, whenever and wherever they ran.
+
+    The root (provenance, times) and /resources (seconds, memory) are left out.
+    """
+    lines = [f"{digests[key]}  {key}\n" for key in sorted(digests) if not key.startswith("resources/")]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _root_line(found: str) -> str:
+    return f"{found}  {MANIFEST}\n"
+
+
+def read_root_hash(path: Path) -> str | None:
+    """The root hash of a sealed run, from its manifest; None if there is no manifest."""
+    try:
+        return hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def verify(path: Path) -> Verification:
+    """Compare every file of a run with its seal.
+
+    Open runs have no seal; whether their chunks are whole is told by the checksum inside each chunk.
+    """
+    manifest_file = path / MANIFEST
+    try:
+        status = read_root(path)["attributes"]["status"]
+    except WaterjarError as error:
+        never_a_run = isinstance(error, NotARunError) or not (path / ROOT).exists()
+        if never_a_run and not manifest_file.exists():
+            raise
+        status = "damaged"
+    recorded = ledger.last_root(path)
+    if status not in ("sealed", "damaged"):
+        if recorded is None:
+            return Verification(path, "open")
+        problem = Problem(f"the ledger has it sealed as {recorded}, but it is open", ROOT)
+        return Verification(path, "tampered", problems=[problem])
+    try:
+        text = manifest_file.read_bytes()
+        entries = _parse(text.decode())
+    except (OSError, ValueError) as error:
+        return Verification(path, "tampered", problems=[Problem(f"missing or unreadable ({error})", MANIFEST)])
+    root = hashlib.sha256(text).hexdigest()
+    problems = _compare(path, entries)
+    if _read(path / ROOT_HASH) != _root_line(root).encode():
+        problems.append(Problem("does not match the manifest", ROOT_HASH))
+    if recorded is not None and recorded != root:
+        problems.append(Problem(f"the root hash is {root}, the ledger has {recorded}", "ledger"))
+    present = set(LocalStore(path).files())
+    added = sorted(present - set(entries))
+    zarr = [key for key in added if key.endswith("zarr.json") or "/c/" in key]
+    problems += [_problem("added", key) for key in zarr]
+    state: State = "tampered" if problems else "sealed"
+    return Verification(path, state, root, len(entries), problems, [key for key in added if key not in zarr])
+
+
+def _parse(text: str) -> dict[str, str]:
+    entries: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.fullmatch(r"([0-9a-f]{64})  (\S.*)", line)
+        if match is None or match[2].startswith("/") or ".." in match[2].split("/") or match[2] in entries:
+            raise ValueError(f"line {number} is not a checksum of a file of the run")
+        entries[match[2]] = match[1]
+    if ROOT not in entries:
+        raise ValueError(f"it lacks {ROOT}")
+    return entries
+
+
+def _compare(path: Path, entries: dict[str, str]) -> list[Problem]:
+    problems = []
+    for key, digest in entries.items():
+        data = _read(path / key)
+        if data is None:
+            problems.append(_problem("missing", key))
+        elif hashlib.sha256(data).hexdigest() != digest:
+            problems.append(_problem("changed", key))
+    return problems
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return None if path.is_symlink() else path.read_bytes()
+    except OSError:
+        return None
+
+
+def _problem(kind: str, key: str) -> Problem:
+    array, found, chunk = key.rpartition("/c/")
+    if found:
+        return Problem(kind, key, array, chunk)
+    if key.endswith("/zarr.json"):
+        return Problem(kind, key, key.removesuffix("/zarr.json"))
+    return Problem(kind, key)

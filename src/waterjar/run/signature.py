@@ -1,0 +1,87 @@
+"""Signing a seal with an SSH key, and checking who signed: `ssh-keygen -Y`, which every researcher has.
+
+The signature is over the manifest, so it can also be checked by hand:
+`ssh-keygen -Y check-novalidate -n waterjar -s .waterjar/manifest.sha256.sig < .waterjar/manifest.sha256`
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from waterjar.errors import WaterjarError
+from waterjar.run.seal import MANIFEST
+
+NAMESPACE = "waterjar"
+_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What is known about a run's signature. Only `trusted` says who signed."""
+
+    state: Literal["none", "trusted", "unknown_signer", "invalid"]
+    key: str | None = None
+    signer: str | None = None
+
+
+def _file(path: Path) -> Path:
+    return path / f"{MANIFEST}.sig"
+
+
+def sign(path: Path, key: Path | None = None) -> Path:
+    """Sign the manifest of a sealed run with a private SSH key (or the public half of one in the agent)."""
+    if key is None:
+        key = next((k for k in (Path.home() / ".ssh" / name for name in _KEYS) if k.is_file()), None)
+        if key is None:
+            raise WaterjarError(
+                "no SSH key found in ~/.ssh: give one with --key, or make one with ssh-keygen -t ed25519"
+            )
+    if not key.is_file():
+        raise WaterjarError(f"key {key} does not exist: give a private SSH key, such as ~/.ssh/id_ed25519")
+    manifest = path / MANIFEST
+    if not manifest.is_file():
+        raise WaterjarError(f"{path} has no seal to sign: close its recorder first")
+    _file(path).unlink(missing_ok=True)  # ssh-keygen would ask before it overwrites
+    done = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(manifest)])
+    if done.returncode:
+        raise WaterjarError(f"ssh-keygen could not sign with {key}: {done.stderr.strip()}")
+    return _file(path)
+
+
+def check(path: Path, allowed_signers: Path | None = None) -> Signature:
+    """Check the signature of a run; with an allowed-signers file (see ssh-keygen) also whose it is."""
+    if not _file(path).is_file():
+        return Signature("none")
+    signature = ["-n", NAMESPACE, "-s", str(_file(path))]
+    try:
+        manifest = (path / MANIFEST).read_bytes()
+    except OSError:
+        return Signature("invalid")
+    done = _ssh_keygen(["-Y", "check-novalidate", *signature], manifest)
+    if done.returncode:
+        return Signature("invalid")
+    found = re.search(r"SHA256:\S+", done.stdout)
+    key = found[0] if found else None
+    if allowed_signers is None:
+        return Signature("unknown_signer", key)
+    if not allowed_signers.is_file():
+        raise WaterjarError(f"allowed signers file {allowed_signers} does not exist")
+    names = _ssh_keygen(["-Y", "find-principals", "-f", str(allowed_signers), *signature[2:]])
+    for name in names.stdout.split("\n")[0].split(","):
+        arguments = ["-Y", "verify", "-f", str(allowed_signers), "-I", name, *signature]
+        if name and not _ssh_keygen(arguments, manifest).returncode:
+            return Signature("trusted", key, name)
+    return Signature("unknown_signer", key)
+
+
+def _ssh_keygen(arguments: list[str], data: bytes = b"") -> subprocess.CompletedProcess[str]:
+    try:
+        done = subprocess.run(["ssh-keygen", *arguments], input=data, capture_output=True, check=False)
+    except FileNotFoundError as error:
+        raise WaterjarError("ssh-keygen is not installed: it comes with OpenSSH (8.1 or newer)") from error
+    out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, out, err)

@@ -1,0 +1,176 @@
+"""Where a run's bytes go: atomic puts, one root swap a commit, one writer at a time.
+
+An object store has neither rename nor process locks; a second class with these methods would serve it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from waterjar.errors import WaterjarError
+
+ROOT = "zarr.json"
+PRIVATE = ".waterjar"
+"""Holds what is not data: the lock, files in the making, manifest and signature."""
+
+_locked: set[Path] = set()
+"""Runs this process writes: POSIX locks do not conflict within one process."""
+
+
+def sha256(data: bytes) -> str:
+    """The checksum of a file."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class LocalStore:
+    """A directory on a POSIX file system."""
+
+    def __init__(self, path: Path, *, sync: bool = False) -> None:
+        self.path = path
+        self._private = path / PRIVATE
+        self._sync = sync
+        self._known: set[Path] = set()
+        self._lock: IO[str] | None = None
+        self._lock_key: Path | None = None
+
+    def patch(self, key: str, offset: int, data: bytes) -> None:
+        """Write into a file, at a place that no reader looks at yet."""
+        try:
+            descriptor = os.open(f"{self.path}/{key}", os.O_WRONLY)
+            try:
+                written = os.pwrite(descriptor, data, offset)
+                if written != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if self._sync:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise self._unwritten(key, error) from error
+
+    def put(self, key: str, data: bytes) -> str:
+        """Write a file whole or not at all; returns its SHA-256."""
+        target = self.path / key
+        draft = self._private / f"draft-{os.getpid()}"
+        try:
+            if target.parent not in self._known:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._private.mkdir(exist_ok=True)
+                self._known.add(target.parent)
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                if self._sync:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(draft, target)  # noqa: PTH105 - the hot path of every commit
+            if self._sync:
+                _sync_directory(target.parent)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise self._unwritten(key, error) from error
+        return sha256(data)
+
+    def _unwritten(self, key: str, error: OSError) -> WaterjarError:
+        return WaterjarError(
+            f"could not write {self.path / key}: {error.strerror}. What was recorded before is intact and readable; "
+            "make room or choose another place, then log this step again or resume"
+        )
+
+    @classmethod
+    def hasher(cls) -> LocalStore:
+        """A store that only says what a file would hash to."""
+        return _Hasher(Path())
+
+    def put_root(self, data: bytes) -> None:
+        """Make everything put so far visible at once."""
+        self.put(ROOT, data)
+
+    def get(self, key: str) -> bytes:
+        """Read a file."""
+        try:
+            return (self.path / key).read_bytes()
+        except OSError as error:
+            raise WaterjarError(f"could not read {self.path / key}: {error.strerror}") from error
+
+    def delete(self, key: str) -> None:
+        """Remove a file that is no longer part of the run."""
+        (self.path / key).unlink(missing_ok=True)
+
+    def files(self) -> Iterator[str]:
+        """Every file of the run, the private ones left out."""
+        for folder, folders, files in os.walk(self.path):
+            here = Path(folder)
+            if here == self.path and PRIVATE in folders:
+                folders.remove(PRIVATE)
+            for name in files:
+                yield (here / name).relative_to(self.path).as_posix()
+
+    def lock(self) -> None:
+        """Become the only writer; a living other one is an error that names its pid.
+
+        A record lock goes with its process, so what a killed process leaves behind is in nobody's way;
+        and a forked data-loading worker does not inherit it.
+        """
+        key = self.path.resolve()
+        if key in _locked:
+            raise self._refusal(os.getpid())
+        try:
+            self._private.mkdir(parents=True, exist_ok=True)
+            handle = (self._private / "lock").open("a+")
+        except OSError as error:
+            raise WaterjarError(f"could not write to {self.path}: {error.strerror}") from error
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            handle.seek(0)
+            holder = handle.read().strip()
+            handle.close()
+            raise self._refusal(holder or "unknown") from error
+        handle.seek(0)
+        handle.truncate()
+        handle.write(str(os.getpid()))
+        handle.flush()
+        self._lock, self._lock_key = handle, key
+        _locked.add(key)
+        for stale in self._private.glob("draft-*"):
+            stale.unlink()
+
+    def unlock(self) -> None:
+        """Let the next writer in. The file stays: removing it would let two writers hold two locks."""
+        if self._lock is not None and self._lock_key is not None:
+            _locked.discard(self._lock_key)
+            with contextlib.suppress(OSError):
+                self._lock.truncate(0)
+            self._lock.close()
+            self._lock = None
+
+    def _refusal(self, holder: object) -> WaterjarError:
+        return WaterjarError(
+            f"{self.path} is being written by process {holder}: a run has one writer. "
+            "Wait for it, stop it, or record to another path"
+        )
+
+
+class _Hasher(LocalStore):
+    def put(self, key: str, data: bytes) -> str:
+        return sha256(data)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,202 @@
+"""A study: a directory of runs, its declaration, an index that opens 1,000 of them at once, and a ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.identity import plain
+from waterjar.run.join import join
+from waterjar.run.ledger import DECLARATION
+from waterjar.run.reader import Arrays, Run, read_group, to_dataset
+from waterjar.run.root import NotARunError, read_root
+from waterjar.run.seal import read_root_hash
+from waterjar.run.store import ROOT, LocalStore
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+INDEX = ".waterjar/index.json"
+_INDEX_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the index knows of a run, without opening it."""
+
+    name: str
+    run_id: str
+    cell_id: str
+    status: str
+    seeds: list[int]
+    config: dict[str, Any]
+    progress: dict[str, Any]
+    root_hash: str | None
+
+
+class Study:
+    """The runs below one directory. Cells (same config, other seeds) are joined along `repeat`."""
+
+    def __init__(self, path: Path, entries: list[Entry]) -> None:
+        self.path = path
+        self.entries = entries
+
+    def __len__(self) -> int:
+        """Number of runs."""
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Run]:
+        """The runs, opened one by one."""
+        return (Run(self.path / entry.name) for entry in self.entries)
+
+    def __repr__(self) -> str:
+        """Say how much there is."""
+        sealed = sum(entry.status == "sealed" for entry in self.entries)
+        return f"<waterjar.Study {self.path}: {len(self)} runs ({sealed} sealed) in {len(self.cells)} cells>"
+
+    @property
+    def cells(self) -> dict[str, list[Entry]]:
+        """cell_id -> its runs, in the order of their seeds."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.cell_id, []).append(entry)
+        return {cell: sorted(entries, key=lambda entry: entry.seeds) for cell, entries in found.items()}
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """The study's YAML declaration; empty if it has none."""
+        file = self.path / DECLARATION
+        if not file.is_file():
+            return {}
+        try:
+            return dict(yaml.safe_load(file.read_text()) or {})
+        except (yaml.YAMLError, ValueError, TypeError) as error:
+            raise WaterjarError(f"{file} is not a YAML mapping: {error}") from error
+
+    def run(self, name: str) -> Run:
+        """One run by the name of its directory or by its run_id."""
+        for entry in self.entries:
+            if name in (entry.name, entry.run_id):
+                return Run(self.path / entry.name)
+        raise unknown_name(f"{self.path}: run", name, [entry.name for entry in self.entries])
+
+    def select(self, condition: str | Callable[[Entry], bool]) -> Study:
+        """The runs that fulfil a condition, such as "learner=derpp and seed in (1, 2)"."""
+        from waterjar.run.query import parse  # noqa: PLC0415 - the query language imports Entry
+
+        test = parse(condition) if isinstance(condition, str) else condition
+        return Study(self.path, [entry for entry in self.entries if test(entry)])
+
+    def load(self, group: str = "performance") -> dict[str, xr.Dataset]:
+        """cell_id -> a group of all its runs in memory, joined along `repeat`.
+
+        Shorter runs are padded with NaN, and `<name>_reason` says `run_ended`. A seed that appears twice in
+        a cell is an error: averaging over it would count one run twice. Cells without the group are left
+        out; notes (dimension `event`) stay with their run. A damaged run is an error: select the others.
+        """
+        for entry in self.entries:
+            if entry.status == "damaged":
+                raise WaterjarError(f'{entry.progress["error"]}. Leave it out with select("status != damaged")')
+        joined = {}
+        for cell, entries in self.cells.items():
+            parts: dict[str, Arrays] = {}
+            seeds: dict[str, list[int]] = {}
+            coordinates: set[str] = set()
+            for entry in entries:
+                root = read_root(self.path / entry.name)
+                if group in root["consolidated_metadata"]["metadata"]:
+                    parts[entry.name], names = read_group(self.path / entry.name, root, group)
+                    seeds[entry.name] = entry.seeds
+                    coordinates |= names
+            if parts:
+                joined[cell] = to_dataset(*join(parts, seeds, coordinates))
+        if not joined:
+            raise WaterjarError(f"no run of {self.path} has the group '{group}'")
+        return joined
+
+
+def create_study(path: str | os.PathLike[str], declaration: Mapping[str, Any] | None = None) -> Path:
+    """Make a directory a study: runs sealed in it are entered in its ledger."""
+    folder = Path(path)
+    text = yaml.safe_dump(plain(declaration or {}, "declaration"), sort_keys=False)
+    file = folder / DECLARATION
+    if file.is_file() and file.read_text() != text:
+        raise WaterjarError(f"{file} declares another study: choose another directory, or change that file by hand")
+    LocalStore(folder).put(DECLARATION, text.encode())
+    return folder
+
+
+def open_study(path: str | os.PathLike[str]) -> Study:
+    """Open all runs below `path` (one level deep), sealed or not."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise WaterjarError(f"{folder} is not a directory: give the directory that holds the runs")
+    if (folder / ROOT).exists():
+        raise WaterjarError(f"{folder} is a run itself: open it with open_run, or give the directory above it")
+    known = _read_index(folder)
+    fresh: dict[str, Any] = {}
+    for item in os.scandir(folder):
+        try:
+            stat = os.stat(os.path.join(item.path, ROOT))  # noqa: PTH116, PTH118 - a thousand of them
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        stamp = [stat.st_mtime_ns, stat.st_size, stat.st_ino]
+        if item.name in known and known[item.name]["stamp"] == stamp:
+            fresh[item.name] = known[item.name]
+        else:
+            try:
+                fresh[item.name] = {"stamp": stamp, "entry": _entry(Path(item.path))}
+            except NotARunError:
+                continue
+    if fresh != known:
+        _write_index(folder, fresh)
+    entries = [Entry(name=name, **fresh[name]["entry"]) for name in sorted(fresh)]
+    return Study(folder, entries)
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    try:
+        attributes = read_root(path)["attributes"]
+    except NotARunError:
+        raise
+    except WaterjarError as error:  # it must show among the others, and must not hide them
+        return {
+            "run_id": "",
+            "cell_id": f"damaged {path.name}",
+            "status": "damaged",
+            "seeds": [],
+            "config": {},
+            "progress": {"step": -1, "error": str(error)},
+            "root_hash": None,
+        }
+    keys = ("run_id", "cell_id", "status", "seeds", "config", "progress")
+    sealed = attributes["status"] == "sealed"
+    return {**{key: attributes[key] for key in keys}, "root_hash": read_root_hash(path) if sealed else None}
+
+
+def _read_index(folder: Path) -> dict[str, Any]:
+    """The index is a cache: whatever is wrong with it, the runs themselves tell."""
+    try:
+        index = json.loads((folder / INDEX).read_bytes())
+        if index["version"] != _INDEX_VERSION:
+            return {}
+        runs: dict[str, Any] = index["runs"]
+        for record in runs.values():
+            Entry(name="", **record["entry"])
+            record["stamp"]
+        return runs
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _write_index(folder: Path, runs: dict[str, Any]) -> None:
+    text = json.dumps({"version": _INDEX_VERSION, "runs": runs}, separators=(",", ":"))
+    if os.access(folder, os.W_OK):  # a study on a read-only disk opens all the same
+        LocalStore(folder).put(INDEX, text.encode())

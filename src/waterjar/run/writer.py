@@ -1,0 +1,327 @@
+"""The tree of a run in the making: groups, arrays, and the root that makes them visible together."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterjar.errors import WaterjarError
+from waterjar.run.codec import Json, Storage, array_metadata, group_metadata, snapshot_chunks
+from waterjar.run.growing import GrowingGroup, Series, chunk_key, write_blocks
+from waterjar.run.rows import LayerTable, Row
+from waterjar.run.schema import REASONS, STEP_COORDINATES
+from waterjar.run.store import LocalStore
+
+Array = NDArray[Any]
+GROWING = ("step", "snapshot", "event")
+_NOT_RECORDED = np.uint8(REASONS.index("not_recorded"))
+_SNAPSHOT_GROUPS = ("features", "weights", "attention", "streams", "probe_samples")
+
+
+class TreeWriter:
+    """Knows every node of the run; `transaction` makes a set of changes visible at once, or none of them."""
+
+    def __init__(self, store: LocalStore, storage: Storage, attributes: Json) -> None:
+        self.store = store
+        self.storage = storage
+        self.attributes = attributes
+        self.nodes: dict[str, Json] = {}
+        self.groups: dict[tuple[str, str], GrowingGroup] = {}
+        self.digests: dict[str, str] = {}
+        self.dirty = False  # a transaction failed: files may hold rows that never became visible
+        self._advanced: list[GrowingGroup] = []
+
+    @contextmanager
+    def transaction(self, progress: Json | None = None) -> Iterator[None]:
+        """Everything put inside becomes visible at its end; on an error the run stays as it was."""
+        nodes, groups = dict(self.nodes), dict(self.groups)
+        series = {key: (group.length, dict(group.series)) for key, group in self.groups.items()}
+        before = self.attributes["progress"]
+        try:
+            yield
+            for group in self._advanced:
+                group.set_length(group.length + 1)
+            if progress is not None:
+                self.attributes["progress"] = progress
+            self.commit()
+        except BaseException:
+            self.nodes, self.groups, self.dirty = nodes, groups, True
+            for key, (length, arrays) in series.items():
+                groups[key].series = arrays
+                groups[key].set_length(length)
+            self.attributes["progress"] = before
+            raise
+        finally:
+            self._advanced = []
+
+    def commit(self) -> None:
+        """Swap the root."""
+        self.store.put_root(self.root())
+
+    def root(self) -> bytes:
+        """The root zarr.json with the metadata of every node consolidated in it."""
+        tree = {key: self.nodes[key] for key in sorted(self.nodes)}
+        consolidated = {"kind": "inline", "must_understand": False, "metadata": tree}
+        return to_json({**group_metadata(self.attributes), "consolidated_metadata": consolidated})
+
+    def sizes(self, group: str) -> dict[str, int]:
+        """Sizes of the dimensions of a group, as far as its arrays show them."""
+        found: dict[str, int] = {}
+        if self.attributes["classes"] is not None:
+            found["class"] = len(self.attributes["classes"])
+        for key, node in self.nodes.items():
+            if node["node_type"] == "array" and key.rpartition("/")[0] == group:
+                found |= {d: n for d, n in zip(node["dimension_names"], node["shape"], strict=True) if d not in GROWING}
+        return found
+
+    def append(self, name: str, dim: str, coordinates: Json, rows: dict[str, Row]) -> None:
+        """Add one row to a group; it counts from the end of the transaction."""
+        group = self._growing(name, dim)
+        if dim == "snapshot":
+            self._check_snapshot(group, coordinates, rows)
+        for key, value in coordinates.items():
+            label = dim if (key == "step" and dim == "snapshot") else key
+            group.series[label].put_row(
+                group.length, np.asarray(value, dtype=object if isinstance(value, str) else None)
+            )
+        if dim == "event":
+            group.series["event"].put_row(group.length, np.asarray(group.length))
+        for key, row in rows.items():
+            if key not in group.series:
+                self._add_variable(group, key, row)
+        for key, series in list(group.series.items()):
+            if key in coordinates or key == dim or key.endswith("_reason"):
+                continue
+            self._put(group, key, series, rows.get(key))
+        self._advanced.append(group)
+
+    def _put(self, group: GrowingGroup, key: str, series: Series, row: Row | None) -> None:
+        """Write a variable's row and, where something is or was missing, why."""
+        values = np.full(series.inner, np.nan) if row is None else row.values
+        reasons = np.full(series.inner, _NOT_RECORDED) if row is None else row.reasons
+        series.put_row(group.length, values)
+        companion = group.series.get(f"{key}_reason")
+        if companion is None and reasons is not None:
+            companion = self._add_reasons(group, key, series)
+            companion.fill_rows(group.length, np.zeros(series.inner, np.uint8))
+        if companion is not None:
+            companion.put_row(group.length, np.zeros(series.inner, np.uint8) if reasons is None else reasons)
+
+    def _growing(self, name: str, dim: str) -> GrowingGroup:
+        if (name, dim) in self.groups:
+            return self.groups[name, dim]
+        group = self.groups[name, dim] = GrowingGroup(name, dim)
+        integer, real = np.dtype(np.int64), np.dtype(np.float64)
+        kinds: dict[str, np.dtype[Any] | None] = {dim: integer}
+        if dim == "event":
+            kinds |= {"event_step": integer, "kind": None, "message": None}
+        else:
+            kinds |= {"train_task": None, "train_task_index": integer}
+            kinds |= dict.fromkeys(("epoch", "total_epoch", "effective_epoch"), real)
+        for key, dtype in kinds.items():
+            attributes = {"long_name": STEP_COORDINATES.get(key, key)}
+            if dtype is real:
+                attributes["units"] = "epoch"
+            self._add_series(group, key, (), (), dtype, attributes)
+        if dim != "event":
+            self._mark_coordinates(name, [key for key in kinds if key != dim])
+        return group
+
+    def _add_series(
+        self,
+        group: GrowingGroup,
+        key: str,
+        inner: tuple[int, ...],
+        dims: tuple[str, ...],
+        dtype: Any,
+        attributes: Json,
+    ) -> Series:
+        path = f"{group.name}/{key}"
+        if path in self.nodes:
+            raise WaterjarError(
+                f"{path} stands already in the run, with the dimensions {self.nodes[path]['dimension_names']}"
+            )
+        series = group.add(key, inner, dims, dtype, attributes, self.store, self.storage, self.digests)
+        self._add_node(series.key, series.metadata)
+        return series
+
+    def _add_variable(self, group: GrowingGroup, key: str, row: Row) -> None:
+        series = self._add_series(group, key, row.values.shape, row.dims, row.values.dtype, row.variable.attributes)
+        self._label_dims(group.name, row.dims, row.values.shape)
+        if group.length:  # rows before the first value: missing, and saying so
+            series.fill_rows(group.length, np.full(series.inner, np.nan))
+            companion = self._add_reasons(group, key, series)
+            companion.fill_rows(group.length, np.full(series.inner, _NOT_RECORDED))
+
+    def _add_reasons(self, group: GrowingGroup, key: str, series: Series) -> Series:
+        attributes = {
+            "long_name": f"why {key} is missing",
+            "flag_values": list(range(len(REASONS))),
+            "flag_meanings": " ".join(REASONS),
+        }
+        dims = tuple(series.metadata["dimension_names"][1:])
+        return self._add_series(group, f"{key}_reason", series.inner, dims, np.dtype(np.uint8), attributes)
+
+    def _check_snapshot(self, group: GrowingGroup, coordinates: Json, rows: dict[str, Row]) -> None:
+        if group in self._advanced or (group.length and coordinates["step"] <= self._last_snapshot(group)):
+            raise WaterjarError(f"step {coordinates['step']} has a snapshot of {group.name} already: one a step")
+        if not group.length:
+            return
+        variables = [key for key, s in group.series.items() if len(s.inner) > 0]
+        if set(variables) != set(rows):
+            raise WaterjarError(
+                f"snapshot of {group.name} has {sorted(rows)}; {sorted(variables)} as in the first one is right"
+            )
+        for key, row in rows.items():
+            first = group.series[key].metadata["data_type"]
+            if row.values.dtype.name != first:
+                raise WaterjarError(
+                    f"{group.name} has dtype {row.values.dtype.name}; {first} as in the first snapshot is right"
+                )
+
+    def _last_snapshot(self, group: GrowingGroup) -> int:
+        return int(group.series["snapshot"].last(group.length))
+
+    def put_static(
+        self,
+        group: str,
+        key: str,
+        values: Array,
+        dims: tuple[str, ...],
+        attributes: Json,
+        *,
+        is_label: bool = False,
+    ) -> None:
+        """Write an array that does not grow. The same one again is fine, another one is not."""
+        path = f"{group}/{key}"
+        text = values.dtype.kind in "OU"
+        values = values.astype(object) if text else values
+        dtype = None if text else values.dtype
+        chunks = snapshot_chunks(values.shape, 16 if text else values.itemsize, self.storage.snapshot_chunk_bytes)
+        metadata = array_metadata(values.shape, chunks, dtype, dims, attributes, self.storage)
+        digests: dict[str, str] = {}
+        if path in self.nodes:
+            write_blocks(LocalStore.hasher(), path, metadata, (), values, digests)
+            if metadata != self.nodes[path] or any(self.digests[name] != found for name, found in digests.items()):
+                raise WaterjarError(f"{path} was recorded before with other values: it is written once")
+            return
+        self._add_node(path, metadata)
+        write_blocks(self.store, path, metadata, (), values, digests)
+        self.digests |= digests
+        if not is_label:
+            self._label_dims(group, dims, values.shape)
+
+    def _label_dims(self, group: str, dims: Sequence[str], shape: Sequence[int]) -> None:
+        """Write the coordinates that belong to a dimension, once a group."""
+        root = self.attributes
+        sets = root["probe_sets"] if group.split("/", maxsplit=1)[0] in _SNAPSHOT_GROUPS else list(root["eval_sets"])
+        for dim, size in zip(dims, shape, strict=True):
+            labels: dict[str, tuple[Sequence[Any], str]] = {}
+            if dim == "eval_set":
+                labels["eval_set"] = (sets, "evaluation set")
+                labels["eval_task"] = (
+                    [root["eval_sets"][s] for s in sets],
+                    "task the set belongs to, -1 for none",
+                )
+            elif dim == "repeat":
+                labels["repeat"] = (range(size), "repeat")
+                labels["seed"] = (root["seeds"], "seed of the repeat")
+            elif dim == "class":
+                names = root["classes"]
+                labels["class"] = (range(size) if names is None else names, "class")
+            for key, (values, long_name) in labels.items():
+                if f"{group}/{key}" not in self.nodes:
+                    array = np.asarray(values, dtype=object if isinstance(values[0], str) else np.int64)
+                    self.put_static(group, key, array, (dim,), {"long_name": long_name}, is_label=True)
+            self._mark_coordinates(group, [key for key in labels if key != dim])
+
+    def put_layers(self, table: LayerTable) -> None:
+        """Write which stretch of the parameters belongs to which layer."""
+        self.check_layers(table)
+        columns = {
+            "layer": (table.layers, "name of the layer"),
+            "layer_start": (table.starts, "first parameter of the layer"),
+            "layer_stop": (table.stops, "one past its last parameter"),
+            "layer_shape": (table.shapes, "its shape"),
+        }
+        for key, (values, long_name) in columns.items():
+            array = np.asarray(values, dtype=object if isinstance(values[0], str) else np.int64)
+            self.put_static("weights", key, array, ("layer",), {"long_name": long_name}, is_label=True)
+        self.attributes["layers"] = list(table.layers)
+        self._mark_coordinates("weights", [key for key in columns if key != "layer"])
+
+    def check_layers(self, table: LayerTable) -> None:
+        """Refuse parameters that are not those of the first snapshot."""
+        known = self.attributes.get("layers")
+        if known is not None and known != list(table.layers):
+            other = sorted(set(known) ^ set(table.layers)) or "the same in another order"
+            raise WaterjarError(f"weights has other layers than before: {other}")
+
+    def _mark_coordinates(self, group: str, keys: Sequence[str]) -> None:
+        node = self._group_node(group)
+        listed = node["attributes"].get("coordinates", "").split()
+        new = [*listed, *(key for key in keys if key not in listed)]
+        if new != listed:
+            node = self.nodes[group] = group_metadata({**node["attributes"], "coordinates": " ".join(new)})
+            self.digests[f"{group}/zarr.json"] = self.store.put(f"{group}/zarr.json", to_json(node))
+
+    def _group_node(self, group: str) -> Json:
+        for path in itertools.accumulate(group.split("/"), lambda a, b: f"{a}/{b}"):
+            if path not in self.nodes:
+                self.nodes[path] = group_metadata({})
+                self.digests[f"{path}/zarr.json"] = self.store.put(f"{path}/zarr.json", to_json(self.nodes[path]))
+        return self.nodes[group]
+
+    def _add_node(self, path: str, metadata: Json) -> None:
+        """Add an array; its own file says length 0 until the run is closed, for readers that skip the root."""
+        self._group_node(path.rpartition("/")[0])
+        self.nodes[path] = metadata
+        growing = metadata["dimension_names"][:1] and metadata["dimension_names"][0] in GROWING
+        shown = {**metadata, "shape": [0, *metadata["shape"][1:]]} if growing else metadata
+        self.digests[f"{path}/zarr.json"] = self.store.put(f"{path}/zarr.json", to_json(shown))
+
+    def tidy(self) -> None:
+        """Remove files of rows and arrays that never became visible."""
+        expected = expected_files(self.nodes)
+        for key in list(self.store.files()):
+            if key not in expected and (key.endswith("/zarr.json") or "/c/" in key):
+                self.store.delete(key)
+        self.digests = {key: value for key, value in self.digests.items() if key in expected}
+        for group in self.groups.values():
+            for series in group.series.values():
+                series.digests = self.digests
+        self.dirty = False
+
+    def finish(self) -> None:
+        """Bring every file to what a run of this length consists of, whatever happened on the way."""
+        if self.dirty:
+            self.tidy()
+        for group in self.groups.values():
+            for series in group.series.values():
+                series.finish(group.length)
+        for path, node in self.nodes.items():  # true shapes, for readers that skip the root
+            self.digests[f"{path}/zarr.json"] = self.store.put(f"{path}/zarr.json", to_json(node))
+
+
+def expected_files(nodes: dict[str, Json]) -> set[str]:
+    """The files that a tree of these nodes consists of, the root left out."""
+    files: set[str] = set()
+    for path, node in nodes.items():
+        files.add(f"{path}/zarr.json")
+        if node["node_type"] == "array":
+            chunks = node["chunk_grid"]["configuration"]["chunk_shape"]
+            grid = [range(math.ceil(size / chunk)) for size, chunk in zip(node["shape"], chunks, strict=True)]
+            files.update(chunk_key(path, index) for index in itertools.product(*grid))
+    return files
+
+
+def to_json(value: Json) -> bytes:
+    """JSON as short as it gets: the root is written with every step."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()

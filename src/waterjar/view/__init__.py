@@ -1,0 +1,1 @@
+"""What people look at: figures, and later reports and a live page."""

@@ -1,0 +1,124 @@
+"""Learning curves: a variable over epochs, one line per evaluation set (or cell), a band over repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.reader import Run
+from waterjar.run.study import Study
+from waterjar.view.style import axes, figure_of, house_style, line_styles, stamp
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ARROWS = {"higher": " ↑", "lower": " ↓", "none": ""}
+
+
+def learning_curves(
+    source: Run | Study,
+    *,
+    variable: str = "accuracy",
+    group: str = "performance",
+    eval_sets: Sequence[str] | None = None,
+    over: str = "total_epoch",
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw `variable` over `over`; the line is the mean over repeats, the band their range.
+
+    Of a study, each cell gets its lines. Tasks are parted by dashed lines. Missing values leave a gap.
+    """
+    curves, roots = _curves(source, group)
+    with house_style():
+        ax = axes(ax)
+        lines: dict[str, Any] = {}
+        for label, data in curves.items():
+            if variable not in data:
+                raise unknown_name(f"{group}: variable", variable, [str(name) for name in data.data_vars])
+            if over not in data.coords:
+                raise unknown_name("over", over, [str(n) for n, c in data.coords.items() if c.dims == ("step",)])
+            for name in _chosen(data, eval_sets):
+                key = " · ".join(part for part in (label, name) if part)
+                lines[key] = data[variable].sel(eval_set=name) if name else data[variable]
+        styles = line_styles(list(lines))
+        for name, curve in lines.items():
+            _draw(ax, curve, over, name, styles[name])
+        example = next(iter(curves.values()))
+        _mark_tasks(ax, example, over)
+        attributes = example[variable].attrs
+        ax.set_xlabel(over.replace("_", " "))
+        unit = attributes.get("units", "1")
+        unit_text = "" if unit == "1" else f" ({unit})"
+        ax.set_ylabel(variable.replace("_", " ") + unit_text + _ARROWS[attributes.get("direction", "none")])
+        repeats = {len(curve["seed"]) for curve in lines.values() if "repeat" in curve.dims}
+        note = f"mean and range of {' or '.join(map(str, sorted(repeats)))} repeats" if repeats - {1} else None
+        if len(lines) > 1 or next(iter(lines)) or note:
+            ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, title=note, alignment="left")
+        return stamp(figure_of(ax), roots)
+
+
+def _curves(source: Run | Study, group: str) -> tuple[dict[str, xr.Dataset], list[str | None]]:
+    if isinstance(source, Run):
+        return {"": source.load(group)}, [source.root_hash]
+    if isinstance(source, Study):
+        loaded = source.load(group)
+        names = _cell_names(source)
+        return {names[cell]: data for cell, data in loaded.items()}, [entry.root_hash for entry in source.entries]
+    raise WaterjarError(f"learning_curves shows a run or a study, not {type(source).__name__}: open it first")
+
+
+def _cell_names(study: Study) -> dict[str, str]:
+    """Name cells by the settings in which they differ."""
+    configs = {cell: entries[0].config for cell, entries in study.cells.items()}
+    keys = sorted({key for config in configs.values() for key in config})
+    differing = [k for k in keys if len({repr(config.get(k)) for config in configs.values()}) > 1]
+    return {cell: ", ".join(str(config.get(k, "–")) for k in differing) for cell, config in configs.items()}
+
+
+def _chosen(data: xr.Dataset, eval_sets: Sequence[str] | None) -> list[str]:
+    if "eval_set" not in data.dims:
+        return [""]
+    present = [str(name) for name in data["eval_set"].values]
+    for name in eval_sets or ():
+        if name not in present:
+            raise unknown_name("eval_set", name, present)
+    return present if eval_sets is None else list(eval_sets)
+
+
+def _draw(ax: Axes, curve: xr.DataArray, over: str, name: str, style: dict[str, str]) -> None:
+    rest = [dim for dim in curve.dims if dim != "step"]
+    values = curve.transpose("step", *rest).values.reshape(curve.sizes["step"], -1)
+    x = curve[over].values
+    with np.errstate(all="ignore"):
+        complete = ~np.isnan(values).any(axis=1)
+        mean = np.where(complete, values.mean(axis=1), np.nan)
+    ax.plot(x, mean, label=name or None, marker="o" if complete.sum() < 3 else None, **style)  # type: ignore[arg-type]
+    if values.shape[1] > 1:
+        low, high = values.min(axis=1), values.max(axis=1)
+        ax.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)
+
+
+def _mark_tasks(ax: Axes, data: xr.Dataset, over: str) -> None:
+    tasks = data["train_task"].values
+    x = data[over].values
+    starts = [i for i in range(len(tasks)) if i == 0 or tasks[i] != tasks[i - 1]]
+    if len(starts) < 2:
+        return
+    for i in starts:
+        begin = x[max(0, i - 1)]  # the evaluation at the end of the task before
+        ax.annotate(
+            f" {tasks[i]}",
+            (begin, 1.0),
+            xycoords=("data", "axes fraction"),
+            va="bottom",
+            fontsize=7.5,
+            color="#555555",
+            annotation_clip=True,
+        )
+        if i:
+            ax.axvline(begin, color="#777777", linestyle=(0, (4, 3)), linewidth=1.0, zorder=1)

@@ -1,0 +1,242 @@
+"""Bad input: one WaterjarError that names the argument, its value and what would be right; the run is unharmed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import waterjar
+from recording import content, root_of
+from waterjar import Recorder, Storage, Variable, WaterjarError, missing
+
+Call = Callable[[Recorder], object]
+
+BAD: dict[str, tuple[Call, str]] = {
+    "shape": (
+        lambda r: r.log(epoch=9, performance={"accuracy": [1, 2, 3]}),
+        r"performance\['accuracy'\] has shape \(3,\); \(eval_set=2, repeat=1\) would be right",
+    ),
+    "shape per set": (
+        lambda r: r.log(epoch=9, performance={"accuracy": {"a": [1, 2]}}),
+        r"performance\['accuracy'\]\['a'\] has shape \(2,\); \(repeat=1\) would be right",
+    ),
+    "eval_set": (
+        lambda r: r.log(epoch=9, performance={"accuracy": {"aa": 1}}),
+        r"eval_set 'aa' is unknown: did you mean 'a'\? Known: 'a', 'b'",
+    ),
+    "eval_set in the wrong group": (
+        lambda r: r.log(epoch=9, train={"loss": {"a": 1}}),
+        r"train\['loss'\] is given by eval_set, but has the dimensions",
+    ),
+    "variable": (
+        lambda r: r.log(epoch=9, performance={"acuracy": [1, 2]}),
+        r"variable 'acuracy' is unknown: did you mean 'accuracy'\?",
+    ),
+    "not a mapping": (lambda r: r.log(epoch=9, train=[1]), "train=\\[1\\]: a mapping name -> values"),  # type: ignore[arg-type]
+    "text": (lambda r: r.log(epoch=9, train={"loss": "low"}), r"train\['loss'\] has dtype <U3"),
+    "ragged": (lambda r: r.log(epoch=9, train={"loss": [[1], [1, 2]]}), r"train\['loss'\] = .* is not an array"),
+    "complex": (lambda r: r.log(epoch=9, train={"loss": 1j}), "has dtype complex128"),
+    "nothing": (lambda r: r.log(epoch=9), r"log\(\) got no values"),
+    "nan epoch": (lambda r: r.log(epoch=math.nan, train={"loss": 1}), "epoch=nan: a coordinate must be a finite"),
+    "nan total": (
+        lambda r: r.log(epoch=9, total_epoch=math.inf, train={"loss": 1}),
+        "total_epoch=inf: a coordinate must be a finite",
+    ),
+    "text epoch": (lambda r: r.log(epoch="x", train={"loss": 1}), "epoch='x': a number would be right"),  # type: ignore[arg-type]
+    "step back": (
+        lambda r: r.log(epoch=9, step=1, train={"loss": 1}),
+        "step=1 goes backwards: the last one is 1, 2 would be next",
+    ),
+    "step not whole": (lambda r: r.log(epoch=9, step=2.5, train={"loss": 1}), "step: 2.5 is not a whole number"),  # type: ignore[arg-type]
+    "epoch back": (lambda r: r.log(epoch=0, train={"loss": 1}), r"epoch=0.0 goes backwards: it was 1.0 at step 1"),
+    "effective back": (
+        lambda r: r.log(epoch=9, effective_epoch=0.5, train={"loss": 1}),
+        "effective_epoch=0.5 goes backwards: it was 1.0 at step 1",
+    ),
+    "task": (lambda r: r.log(epoch=9, train_task="x", train={"loss": 1}), "train_task 'x' is unknown"),
+    "task number": (lambda r: r.log(epoch=9, train_task=4, train={"loss": 1}), "train_task=4 is out of range"),
+    "layer": (
+        lambda r: r.snapshot(features={"../x": np.zeros((2, 4, 3))}),
+        r"layer '../x': letters, digits",
+    ),
+    "features shape": (
+        lambda r: r.snapshot(features={"l": np.zeros((2, 5, 3))}),
+        r"features/l has shape \(2, 5, 3\); \(repeat=1, eval_set=2, sample=4, unit=3\) would be right",
+    ),
+    "features sets": (
+        lambda r: r.snapshot(features={"m": {"a": np.zeros((4, 3))}}),
+        r"features/m is given for \['a'\]; all of \['a', 'b'\]",
+    ),
+    "features uneven": (
+        lambda r: r.snapshot(features={"m": {"a": np.zeros((4, 3)), "b": np.zeros((5, 3))}}),
+        "features/m has different shapes per eval_set",
+    ),
+    "features dtype": (
+        lambda r: r.snapshot(features={"l": np.zeros((2, 4, 3), np.float32)}),
+        "features/l has dtype float32; float64 as in the first snapshot",
+    ),
+    "features not by layer": (lambda r: r.snapshot(features=np.zeros(3)), "features=ndarray: a mapping"),  # type: ignore[arg-type]
+    "no weights": (lambda r: r.snapshot(weights={}), "weights is an empty mapping"),
+    "snapshot of nothing": (lambda r: r.snapshot(), r"snapshot\(\) got nothing"),
+    "snapshot kind": (
+        lambda r: r.log(epoch=9, train={"loss": 1}, snapshot={"wieghts": [1]}),
+        "snapshot 'wieghts' is unknown: did you mean 'weights'",
+    ),
+    "once group": (lambda r: r.once("probe_sample", label=[1]), "group 'probe_sample' is unknown"),
+    "once name": (lambda r: r.once("probe_samples", labels=[1]), "did you mean 'label'"),
+    "reason": (lambda r: r.log(epoch=9, train={"loss": missing("lost")}), "reason 'lost' is unknown"),
+    "missing before known": (
+        lambda r: r.log(epoch=9, performance={"class_accuracy": missing("empty_set")}),
+        "the size of class is not known yet",
+    ),
+    "classes uneven": (
+        lambda r: r.log(epoch=9, performance={"class_accuracy": {"a": [1, 2], "b": [1, 2, 3]}}),
+        "has different shapes per eval_set",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_call_is_refused_and_harms_nothing(tmp_path: Path, name: str) -> None:
+    call, message = BAD[name]
+    recordings = []
+    for spoil in (False, True):
+        path = tmp_path / str(spoil)
+        with Recorder(path, {}, eval_sets=["a", "b"]) as recorder:
+            for epoch in (0, 1):
+                recorder.log(epoch=epoch, performance={"accuracy": [0.1, 0.2]}, train={"loss": 1})
+                recorder.snapshot(features={"l": np.zeros((2, 4, 3))}) if epoch == 0 else None
+            if spoil:
+                with pytest.raises(WaterjarError, match=message):
+                    call(recorder)
+            recorder.log(epoch=2, performance={"accuracy": [0.3, 0.4]}, train={"loss": 1})
+        assert waterjar.verify(path).state == "sealed"
+        recordings.append(content(path))
+    assert recordings[0] == recordings[1]
+
+
+def test_snapshot_before_the_first_log(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run", {}) as recorder, pytest.raises(WaterjarError, match="before the first log"):
+        recorder.snapshot(weights=[1.0])
+
+
+def test_several_tasks_need_a_train_task(tmp_path: Path) -> None:
+    with (
+        Recorder(tmp_path / "run", {}, tasks=2) as recorder,
+        pytest.raises(WaterjarError, match="train_task is missing"),
+    ):
+        recorder.log(epoch=0, train={"loss": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seeds": []}, r"seeds=\[\]"),
+        ({"seeds": [1, 1]}, r"seeds=\[1, 1\]: one different whole number"),
+        ({"seeds": [0.5]}, "seeds: 0.5 is not a whole number"),
+        ({"seeds": [2**70]}, "at most 64 bits"),
+        ({"eval_sets": ["a", "a"]}, "eval_sets=.* different, non-empty names"),
+        ({"eval_sets": {"a": 3}}, r"eval_sets\['a'\]=3: a task from 0 to 0, or -1"),
+        ({"eval_sets": ["a"], "probe_sets": ["b"]}, "eval_set 'b' is unknown"),
+        ({"tasks": ["joint"]}, "none of them called 'joint'"),
+        ({"tasks": 0}, "at least one task"),
+        ({"classes": ["x", ""]}, "classes="),
+        ({"config": {"x": object()}}, "config.x = .* is not plain data"),
+        ({"config": {"x": {"y": math.nan}}}, "config.x.y = nan has no place in JSON"),
+        ({"config": {1: 2}}, "keys must be strings"),
+        ({"config": [1]}, "a mapping of settings"),
+        ({"resume_at": 3}, "resume_at=3, but there is no run"),
+    ],
+)
+def test_bad_declaration(tmp_path: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(WaterjarError, match=message):
+        Recorder(tmp_path / "run", options.pop("config", {}), **options)  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_path_in_use_is_refused(tmp_path: Path, run_path: Path) -> None:
+    with pytest.raises(WaterjarError, match="holds a run already: pass resume=True"):
+        Recorder(run_path, {})
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("x")
+    with pytest.raises(WaterjarError, match="not empty and not a run"):
+        Recorder(tmp_path / "other", {})
+
+
+def test_closed_recorder(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "run", {})
+    recorder.log(epoch=0, train={"loss": 1})
+    recorder.close()
+    before = content(tmp_path / "run")
+    for call in (lambda: recorder.log(epoch=1, train={"loss": 1}), recorder.close, lambda: recorder.event("a", "b")):
+        with pytest.raises(WaterjarError, match="is closed"):
+            call()
+    assert content(tmp_path / "run") == before
+
+
+def test_a_fork_may_not_record(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run", {}) as recorder:
+        recorder.log(epoch=0, train={"loss": 1})
+        recorder._pid += 1  # what a forked child would see
+        with pytest.raises(WaterjarError, match="belongs to process .*, not to its fork"):
+            recorder.log(epoch=1, train={"loss": 1})
+        recorder._pid -= 1
+
+
+def test_newer_schema(run_path: Path) -> None:
+    root = root_of(run_path)
+    root["attributes"]["waterjar_schema"] = 99
+    (run_path / "zarr.json").write_text(json.dumps(root))
+    for act in (waterjar.open_run, lambda p: Recorder(p, {}, resume=True)):
+        with pytest.raises(WaterjarError, match=r"has schema 99, this waterjar reads up to \d+: pip install --upgrade"):
+            act(run_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"attributes": {}}', '{"attributes": {"waterjar_schema": 1}}'])
+def test_not_a_run(tmp_path: Path, text: str) -> None:
+    (tmp_path / "zarr.json").write_text(text)
+    with pytest.raises(WaterjarError, match="is not a waterjar run|is damaged: its zarr.json"):
+        waterjar.open_run(tmp_path)
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(WaterjarError, match="no such file or directory"):
+        waterjar.open_run(tmp_path / "nowhere")
+    with pytest.raises(WaterjarError, match=r"it has no zarr.json"):
+        waterjar.open_run(tmp_path)
+
+
+def test_unknown_group(run_path: Path) -> None:
+    run = waterjar.open_run(run_path)
+    for act in (run.__getitem__, run.load):
+        with pytest.raises(WaterjarError, match="group 'performanc' is unknown: did you mean 'performance'"):
+            act("performanc")
+
+
+def test_variables_need_repeat_in_snapshots() -> None:
+    with pytest.raises(WaterjarError, match="lack 'repeat'"):
+        Variable(("snapshot", "unit"), "x")
+
+
+def test_storage_refuses_unknown_settings() -> None:
+    with pytest.raises(ValueError, match="compresion"):
+        Storage(compresion="zstd")  # type: ignore[call-arg]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_place_without_permission(tmp_path: Path) -> None:  # pragma: no cover - CI runs as root
+    tmp_path.chmod(0o500)
+    with pytest.raises(WaterjarError, match="Permission denied"):
+        Recorder(tmp_path / "run", {})
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("x")
+    with pytest.raises(WaterjarError, match="could not write to"):
+        Recorder(tmp_path / "run", {})

@@ -1,0 +1,118 @@
+"""A run must be readable by plain xarray, in a process that cannot import waterjar, finished or not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import waterjar
+from recording import record
+from waterjar import Recorder, Storage
+
+READ = """
+import json, sys
+sys.modules["waterjar"] = None  # any import of it is an ImportError from here on
+import xarray
+tree = xarray.open_datatree(sys.argv[1], engine="zarr")
+data = tree["performance"].to_dataset().load()
+print(json.dumps({
+    "coords": sorted(data.coords), "dims": dict(data.sizes), "accuracy": data.accuracy.values.tolist(),
+    "accuracy_attrs": dict(data.accuracy.attrs), "loss_attrs": dict(data.loss.attrs),
+    "epoch_units": data.epoch.attrs["units"], "tasks": [str(t) for t in data.train_task.values],
+    "eval_task": data.eval_task.values.tolist(), "config": tree.attrs["config"], "status": tree.attrs["status"],
+}))
+"""
+
+
+def read_elsewhere(path: Path) -> dict[str, object]:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", READ, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_sealed_run_opens_without_waterjar(tmp_path: Path) -> None:
+    found = read_elsewhere(record(tmp_path / "run", steps=5, seed=3))
+    rng = np.random.default_rng(3)
+    expected = []
+    for step in range(5):
+        expected.append(rng.random(2))
+        rng.random(2), rng.random() if step else None, rng.random((2, 4, 3), dtype=np.float32)
+        rng.random((3, 2)), rng.random(2)
+    np.testing.assert_array_equal(np.squeeze(found["accuracy"], -1), expected)
+    assert found["dims"] == {"step": 5, "eval_set": 2, "repeat": 1}
+    wanted = {"step", "train_task", "train_task_index", "epoch", "total_epoch", "effective_epoch"}
+    assert set(found["coords"]) == wanted | {"eval_set", "eval_task", "repeat", "seed"}
+    assert found["accuracy_attrs"]["units"] == "1"
+    assert found["accuracy_attrs"]["direction"] == "higher"
+    assert found["loss_attrs"]["direction"] == "lower"
+    assert found["loss_attrs"]["units"] == "nat"
+    assert found["epoch_units"] == "epoch"
+    assert found["tasks"] == ["first"] * 2 + ["second"] * 3
+    assert found["eval_task"] == [0, 1]
+    assert found["config"] == {"learner": "sgd", "lr": 0.1}
+    assert found["status"] == "sealed"
+
+
+def test_run_opens_while_it_is_written(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run", {}, eval_sets=["test"]) as recorder:
+        for epoch in range(3):
+            recorder.log(epoch=epoch, performance={"accuracy": epoch / 10, "loss": 1.0})
+            found = read_elsewhere(tmp_path / "run")
+            assert np.ravel(found["accuracy"]).tolist() == [0.0, 0.1, 0.2][: epoch + 1]
+            assert found["status"] == "recording"
+
+
+def test_readers_that_skip_the_root_see_nothing_until_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with Recorder(path, {}, eval_sets=["test"]) as recorder:
+        recorder.log(epoch=0, performance={"accuracy": 0.5})
+        assert zarr.open_array(path / "performance" / "accuracy", mode="r").shape == (0, 1, 1)
+    assert zarr.open_array(path / "performance" / "accuracy", mode="r")[:].tolist() == [[[0.5]]]
+    assert xr.open_zarr(path, group="performance").accuracy.shape == (1, 1, 1)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4", "none"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint8", "int64", "bool"])
+def test_every_codec_is_read_by_zarr(tmp_path: Path, compression: str, dtype: str) -> None:
+    values = (np.random.default_rng(0).random((3, 5, 7)) * 100).astype(dtype)
+    storage = Storage(compression=compression, snapshot_chunk_bytes=64)
+    with Recorder(tmp_path / "run", {}, eval_sets=["x"], storage=storage) as recorder:
+        for shot in values:
+            recorder.log(epoch=0, train={"loss": 1.0}, snapshot={"features": {"layer": shot}})
+    stored = xr.open_datatree(tmp_path / "run", engine="zarr")["features/layer/features"]
+    assert stored.dtype == dtype
+    np.testing.assert_array_equal(stored.values.squeeze(), values)
+    direct = waterjar.open_run(tmp_path / "run").load("features/layer").features
+    np.testing.assert_array_equal(direct.values.squeeze(), values)
+
+
+def test_direct_reading_equals_xarray(tmp_path: Path) -> None:
+    run = waterjar.open_run(record(tmp_path / "run", steps=300, storage=Storage(step_chunk=7)))
+    for group in run.groups:
+        xr.testing.assert_identical(run[group].load(), run.load(group))
+
+
+def test_arrays_of_another_tool_go_through_zarr(tmp_path: Path) -> None:
+    path = record(tmp_path / "run")
+    before = waterjar.open_run(path).load("performance")
+    node = zarr.create_array(
+        path / "performance" / "loss", shape=(5, 2, 1), dtype="f8", chunks=(2, 2, 1), overwrite=True,
+        compressors=zarr.codecs.GzipCodec(), dimension_names=("step", "eval_set", "repeat"),
+    )  # fmt: skip
+    node[:] = before.loss.values
+    root = json.loads((path / "zarr.json").read_text())
+    root["consolidated_metadata"]["metadata"]["performance/loss"] = json.loads(
+        (path / "performance" / "loss" / "zarr.json").read_text()
+    )
+    (path / "zarr.json").write_text(json.dumps(root))
+    after = waterjar.open_run(path).load("performance")
+    np.testing.assert_array_equal(after.loss.values, before.loss.values)

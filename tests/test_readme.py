@@ -1,0 +1,43 @@
+"""README and constraints must be true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import waterjar
+
+HOME = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.torch
+def test_the_lines_in_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    code = re.findall(r"```python\n(.*?)```", (HOME / "README.md").read_text(), re.S)
+    assert len(code) == 1
+    lines = [line for line in code[0].splitlines() if line.strip()]
+    assert len(lines) == 15
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code[0], "README.md", "exec"), {})
+    run = waterjar.open_run(tmp_path / "runs" / "first")
+    assert run.last_step == 19
+    assert waterjar.verify(run.path).state == "sealed"
+
+
+def test_every_picture_and_page_named_in_the_readme_exists() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", (HOME / "README.md").read_text()):
+        assert (HOME / target).exists(), target
+
+
+def test_public_names_exist() -> None:
+    for name in waterjar.__all__:
+        assert getattr(waterjar, name) is not None
+    assert dir(waterjar) == waterjar.__all__
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        waterjar.nothing  # noqa: B018
+
+
+def test_citation_has_the_version() -> None:
+    assert f"version: {waterjar.__version__}" in (HOME / "CITATION.cff").read_text()

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import waterjar
+from waterjar import Recorder, WaterjarError
+
+pytest.importorskip("matplotlib")
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from waterjar.view import figures
+from waterjar.view.style import COLOURS, roots_of, stamp
+
+
+def lines_of(figure: Figure) -> dict[str, np.ndarray]:
+    labelled = [line for line in figure.axes[0].lines if not str(line.get_label()).startswith("_")]
+    return {str(line.get_label()): np.asarray(line.get_ydata()) for line in labelled}
+
+
+def test_the_numbers_in_the_figure_are_the_numbers_in_the_run(run_path: Path) -> None:
+    run = waterjar.open_run(run_path)
+    figure = figures.draw("learning_curves", run)
+    found = lines_of(figure)
+    for name in ("a", "b"):
+        np.testing.assert_array_equal(found[name], run["performance"].accuracy.sel(eval_set=name).values.ravel())
+    ax = figure.axes[0]
+    assert ax.get_xlabel() == "total epoch"
+    assert ax.get_ylabel() == "accuracy ↑"
+    assert [text.get_text() for text in ax.texts] == [" first", " second"]
+    assert roots_of(figure) == [run.root_hash]
+
+
+def test_study_mean_and_gap(tmp_path: Path) -> None:
+    for seed, steps in ((1, 4), (2, 3)):
+        with Recorder(tmp_path / str(seed), {"learner": "sgd"}, seeds=[seed], eval_sets=["test"]) as recorder:
+            for step in range(steps):
+                recorder.log(epoch=step, performance={"accuracy": step * seed / 10})
+    with Recorder(tmp_path / "3", {"learner": "er"}, seeds=[1], eval_sets=["test"]) as recorder:
+        recorder.log(epoch=0, performance={"accuracy": 0.9})
+    study = waterjar.open_study(tmp_path)
+    figure = figures.draw("learning_curves", study)
+    found = lines_of(figure)
+    np.testing.assert_allclose(found["sgd · test"], [0, 0.15, 0.3, np.nan])  # no mean over those that happen to be left
+    np.testing.assert_array_equal(found["er · test"], [0.9])
+    assert len(roots_of(figure)) == 3
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    assert legend.get_title().get_text() == "mean and range of 1 or 2 repeats"
+
+
+def test_into_axes_of_yours_and_style_left_alone(run_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    mine = Figure()
+    ax = mine.subplots()
+    figure = figures.draw("learning_curves", waterjar.open_run(run_path), variable="loss", eval_sets=["b"], ax=ax)
+    assert figure is mine
+    assert list(lines_of(figure)) == ["b"]
+    assert ax.get_ylabel() == "loss (nat) ↓"
+    train = figures.draw("learning_curves", waterjar.open_run(run_path), group="train", variable="loss")
+    assert len(train.axes[0].lines) >= 1
+    assert train.axes[0].get_legend() is None
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_the_file_carries_the_root_hash_and_is_reproducible(run_path: Path, tmp_path: Path, suffix: str) -> None:
+    run = waterjar.open_run(run_path)
+    files = [figures.save(figures.draw("learning_curves", run), tmp_path / f"{i}.{suffix}") for i in "ab"]
+    data = files[0].read_bytes()
+    assert data == files[1].read_bytes()
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.S)
+    plain = data + b"".join(zlib.decompress(s) for s in streams if s[:1] == b"x")
+    assert run.root_hash is not None
+    assert run.root_hash.encode() in plain
+
+
+def test_png_metadata_is_json(run_path: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    path = figures.save(figures.draw("learning_curves", waterjar.open_run(run_path)), tmp_path / "deep" / "x.png")
+    with Image.open(path) as image:
+        note = json.loads(image.info["Description"])
+    assert note == {"waterjar": waterjar.__version__, "roots": [waterjar.open_run(run_path).root_hash]}
+
+
+def test_an_unsealed_run_is_stamped_as_such(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run", {}, eval_sets=["t"]) as recorder:
+        recorder.log(epoch=0, performance={"accuracy": 0.5})
+        figure = figures.draw("learning_curves", waterjar.open_run(tmp_path / "run"))
+    assert roots_of(figure) == ["unsealed"]
+    assert roots_of(stamp(figure, [None, "x"])) == ["unsealed", "x"]
+
+
+def test_errors(run_path: Path, tmp_path: Path) -> None:
+    run = waterjar.open_run(run_path)
+    for options, message in (
+        ({"variable": "acc"}, "variable 'acc' is unknown"),
+        ({"over": "epochs"}, "over 'epochs' is unknown: did you mean 'epoch'"),
+        ({"eval_sets": ["c"]}, "eval_set 'c' is unknown"),
+    ):
+        with pytest.raises(WaterjarError, match=message):
+            figures.draw("learning_curves", run, **options)
+    with pytest.raises(WaterjarError, match="figure 'learning_curve' is unknown: did you mean 'learning_curves'"):
+        figures.draw("learning_curve", run)
+    with pytest.raises(WaterjarError, match="shows a run or a study, not str"):
+        figures.draw("learning_curves", "path")
+    with pytest.raises(WaterjarError, match=r"a figure is saved as .png, .pdf or .svg"):
+        figures.save(figures.draw("learning_curves", run), tmp_path / "x.jpg")
+    figure = Figure()
+    ax = figure.subplots()
+    ax.remove()
+    with pytest.raises(WaterjarError, match="belong to no figure"):
+        figures.draw("learning_curves", run, ax=ax)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, run_path: Path) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(WaterjarError, match=r"pip install 'waterjar\[view\]'"):
+        figures.draw("learning_curves", waterjar.open_run(run_path))
+
+
+def test_colours_stay_apart_for_colour_blind_eyes() -> None:
+    """Smallest distance in CIE Lab after simulated deuteranopia (Machado et al. 2009, severity 1)."""
+    deuteranopia = np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    )
+    rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLOURS])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ deuteranopia.T, 0, 1)
+    xyz = seen @ np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]).T
+    scaled = xyz / np.array([0.9505, 1.0, 1.089])
+    f = np.where(scaled > 0.008856, np.cbrt(scaled), 7.787 * scaled + 16 / 116)
+    lab = np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
+    apart = np.linalg.norm(lab[:, None] - lab[None], axis=-1)
+    assert apart[np.triu_indices(len(COLOURS), 1)].min() > 10
