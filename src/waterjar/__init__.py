@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from waterjar.run.formats.timeline_csv import from_csv, to_csv
     from waterjar.run.reader import Run, open_run
     from waterjar.run.recorder import Recorder
+    from waterjar.run.rows import masked
     from waterjar.run.schema import Variable, missing
     from waterjar.run.seal import verify
     from waterjar.run.study import Study, create_study, open_study
@@ -30,6 +31,7 @@ __all__ = [
     "create_study",
     "from_accuracy_matrix",
     "from_csv",
+    "masked",
     "missing",
     "open_run",
     "open_study",
@@ -46,6 +48,7 @@ _HOME = {
     "create_study": "run.study",
     "from_accuracy_matrix": "run.formats.accuracy_matrix",
     "from_csv": "run.formats.timeline_csv",
+    "masked": "run.rows",
     "missing": "run.schema",
     "open_run": "run.reader",
     "open_study": "run.study",

@@ -294,3 +294,14 @@ def test_recording_leaves_every_generator_alone(tmp_path: Path) -> None:
     alone = train(None)
     with Recorder(tmp_path / "run", {}) as recorder:
         assert train(recorder) == alone
+
+
+def test_single_elements_can_be_missing(tmp_path: Path) -> None:
+    with open_recorder(tmp_path, seeds=[1, 2]) as recorder:
+        where = np.array([[False, True], [False, False]])
+        recorder.log(epoch=0, performance={"accuracy": waterjar.masked([[1, 2], [3, math.nan]], where, "empty_set")})
+        with pytest.raises(WaterjarError, match="values have shape"):
+            waterjar.masked([1.0], [[True]], "empty_set")
+    data = waterjar.open_run(tmp_path / "run")["performance"].isel(step=0)
+    np.testing.assert_array_equal(data.accuracy.values, [[1, np.nan], [3, np.nan]])
+    assert data.accuracy_reason.values.tolist() == [[0, 3], [0, 2]]

@@ -23,6 +23,28 @@ _NOT_A_NUMBER = REASONS.index("not_a_number")
 
 
 @dataclass(frozen=True)
+class Masked:
+    """Values of which some are missing, for one reason."""
+
+    values: Array
+    where: NDArray[np.bool_]
+    reason: Missing
+
+
+def masked(values: object, where: object, reason: str) -> Masked:
+    """Log this instead of an array of which some elements are not there: NaN at `where`, and why.
+
+    >>> masked([0.5, 0.0], [False, True], "empty_set").values
+    array([0.5, nan])
+    """
+    array = to_numpy(values, "masked values").astype(np.float64)
+    mask = to_numpy(where, "masked where").astype(np.bool_)
+    if mask.shape != array.shape:
+        raise WaterjarError(f"masked: values have shape {array.shape}, where has {mask.shape}; the same would be right")
+    return Masked(np.where(mask, np.nan, array), mask, Missing(reason))
+
+
+@dataclass(frozen=True)
 class Row:
     """One row of a variable: values, why some are missing (None if none is), and the dims after the first."""
 
@@ -61,8 +83,11 @@ def step_row(value: object, variable: Variable, sizes: Sizes, eval_sets: Sequenc
     if isinstance(value, Mapping):
         values, reasons = _by_eval_set(value, dims, sizes, eval_sets, name)
     else:
-        values = fit(to_numpy(value, name), dims, sizes, name).astype(np.float64)
+        given = value.values if isinstance(value, Masked) else to_numpy(value, name)
+        values = fit(given, dims, sizes, name).astype(np.float64)
         reasons = np.zeros(values.shape, np.uint8)
+        if isinstance(value, Masked):
+            reasons[fit(value.where, dims, sizes, name)] = value.reason.code
     reasons[np.isnan(values) & (reasons == 0)] = _NOT_A_NUMBER
     return Row(cast(values, dtype, name), reasons if reasons.any() else None, dims, variable)
 

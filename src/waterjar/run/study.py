@@ -122,12 +122,14 @@ class Study:
         return joined
 
 
-def create_study(path: str | os.PathLike[str], declaration: Mapping[str, Any] | None = None) -> Path:
-    """Make a directory a study: runs sealed in it are entered in its ledger."""
+def create_study(
+    path: str | os.PathLike[str], declaration: Mapping[str, Any] | None = None, *, replace: bool = False
+) -> Path:
+    """Make a directory a study: runs sealed in it are entered in its ledger. `replace` an earlier declaration?"""
     folder = Path(path)
     text = yaml.safe_dump(plain(declaration or {}, "declaration"), sort_keys=False)
     file = folder / DECLARATION
-    if file.is_file() and file.read_text() != text:
+    if file.is_file() and file.read_text() != text and not replace:
         raise WaterjarError(f"{file} declares another study: choose another directory, or change that file by hand")
     LocalStore(folder).put(DECLARATION, text.encode())
     return folder
