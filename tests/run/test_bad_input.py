@@ -240,3 +240,8 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("x")
     with pytest.raises(WaterjarError, match="could not write to"):
         Recorder(tmp_path / "run", {})
+
+
+def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run", {}) as recorder, pytest.raises(WaterjarError, match="open it with eval_sets"):
+        recorder.log(epoch=0, performance={"accuracy": 0.5})

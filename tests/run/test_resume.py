@@ -178,3 +178,40 @@ def test_an_exception_on_a_full_disk_keeps_its_own_message(tmp_path: Path, monke
     assert "could not mark the run as interrupted" in caught.value.__notes__[0]
     with Recorder(tmp_path / "run", {"x": 1}, resume=True, **OPTIONS) as recorder:
         assert recorder.last_step == 2
+
+
+def test_resume_with_another_storage_keeps_what_is_there(tmp_path: Path) -> None:
+    label = np.arange(4).reshape(1, 4)
+    other = {**OPTIONS, "storage": Storage(compression="lz4", step_chunk=16)}
+    with pytest.raises(KeyError), Recorder(tmp_path / "run", {"x": 1}, **OPTIONS) as recorder:
+        recorder.once("probe_samples", label=label)
+        write(tmp_path, 0, 3, recorder)
+        raise KeyError
+    with Recorder(tmp_path / "run", {"x": 1}, resume=True, **other) as recorder:
+        recorder.once("probe_samples", label=label)
+        with pytest.raises(WaterjarError, match="recorded before with other values"):
+            recorder.once("probe_samples", label=label.astype(np.int32))
+        write(tmp_path, 3, 9, recorder)
+    run = waterjar.open_run(tmp_path / "run")
+    assert waterjar.verify(run.path).state == "sealed"
+    np.testing.assert_array_equal(run["performance"].accuracy.values.ravel(), np.arange(9) / 100)
+
+
+def test_a_run_that_appears_while_waiting_for_the_lock_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from waterjar.run.store import LocalStore
+
+    lock = LocalStore.lock
+
+    def late(self: LocalStore) -> None:
+        monkeypatch.setattr(LocalStore, "lock", lock)
+        uninterrupted(tmp_path / "run", 2)
+        lock(self)
+
+    monkeypatch.setattr(LocalStore, "lock", late)
+    with pytest.raises(WaterjarError, match="holds a run already"):
+        Recorder(tmp_path / "run", {"x": 1}, **OPTIONS)
+    assert waterjar.verify(tmp_path / "run").state == "sealed"
+    with pytest.raises(WaterjarError, match="is sealed"):  # and the lock is free again
+        Recorder(tmp_path / "run", {"x": 1}, resume=True, **OPTIONS)

@@ -151,11 +151,13 @@ def test_killed_between_manifest_and_root_is_still_open(tmp_path: Path, monkeypa
     assert waterjar.open_run(tmp_path / "run")["train"].loss.shape == (2, 1)
 
 
-def test_who_recomputes_the_hashes_is_caught_by_the_ledger(tmp_path: Path) -> None:
+def test_who_recomputes_the_hashes_is_caught_by_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = waterjar.create_study(tmp_path / "study", {"title": "x"})
     path = record(study / "run")
     assert [entry["run"] for entry in ledger.entries(study)] == ["run"]
     assert ledger.last_root(path) == waterjar.open_run(path).root_hash
+    monkeypatch.chdir(path)
+    assert ledger.last_root(Path()) == ledger.last_root(path)
     assert waterjar.verify(path).state == "sealed"
     chunk = "train/loss/c/0/0"
     (path / chunk).write_bytes((path / chunk).read_bytes() + b"x")

@@ -47,12 +47,18 @@ def test_study_mean_and_gap(tmp_path: Path) -> None:
     study = waterjar.open_study(tmp_path)
     figure = figures.draw("learning_curves", study)
     found = lines_of(figure)
-    np.testing.assert_allclose(found["sgd · test"], [0, 0.15, 0.3, np.nan])  # no mean over those that happen to be left
-    np.testing.assert_array_equal(found["er · test"], [0.9])
+    np.testing.assert_allclose(found["sgd"], [0, 0.15, 0.3, np.nan])  # no mean over those that happen to be left
+    np.testing.assert_array_equal(found["er"], [0.9])
     assert len(roots_of(figure)) == 3
     legend = figure.axes[0].get_legend()
     assert legend is not None
     assert legend.get_title().get_text() == "mean and range of 1 or 2 repeats"
+
+
+def test_only_some_tasks(run_path: Path) -> None:
+    figure = figures.draw("learning_curves", waterjar.open_run(run_path), tasks=["second"], over="effective_epoch")
+    assert {len(values) for values in lines_of(figure).values()} == {3}
+    assert not list(figure.axes[0].texts)  # one task, nothing to part
 
 
 def test_into_axes_of_yours_and_style_left_alone(run_path: Path) -> None:
@@ -104,6 +110,7 @@ def test_errors(run_path: Path, tmp_path: Path) -> None:
         ({"variable": "acc"}, "variable 'acc' is unknown"),
         ({"over": "epochs"}, "over 'epochs' is unknown: did you mean 'epoch'"),
         ({"eval_sets": ["c"]}, "eval_set 'c' is unknown"),
+        ({"tasks": ["third"]}, "train_task 'third' is unknown"),
     ):
         with pytest.raises(WaterjarError, match=message):
             figures.draw("learning_curves", run, **options)

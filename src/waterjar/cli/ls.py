@@ -23,8 +23,8 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """List the runs of a study."""
-    from waterjar.run.query import check_keys, flat  # noqa: PLC0415 - not for --help
-    from waterjar.run.study import open_study  # noqa: PLC0415
+    from waterjar.run.query import check_keys  # noqa: PLC0415 - not for --help
+    from waterjar.run.study import flat, open_study  # noqa: PLC0415
 
     study = open_study(path)
     if where is not None:

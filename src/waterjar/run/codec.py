@@ -156,7 +156,7 @@ def step_chunk(inner: tuple[int, ...], itemsize: int, storage: Storage) -> int:
 def snapshot_chunks(inner: tuple[int, ...], itemsize: int, limit: int) -> tuple[int, ...]:
     """Split one snapshot from its first dimension on until a chunk fits the limit.
 
-    >>> snapshot_chunks((3, 1000, 512), 4, 2**21)
+    >>> snapshot_chunks((3, 1000, 512), 4, 2**20)
     (1, 500, 512)
     """
     chunks = [max(1, size) for size in inner]

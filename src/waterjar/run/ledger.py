@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from pathlib import Path
 
 from waterjar.errors import WaterjarError
@@ -15,10 +16,11 @@ LEDGER = "ledger.jsonl"
 
 def append(run: Path, run_id: str, root: str) -> None:
     """Enter a sealed run; a run outside a study has no ledger to enter."""
-    study = run.absolute().parent
+    place = _place(run)
+    study = place.parent
     if not (study / DECLARATION).is_file():
         return
-    line = json.dumps({"run": run.name, "run_id": run_id, "root": root, "sealed": now()})
+    line = json.dumps({"run": place.name, "run_id": run_id, "root": root, "sealed": now()})
     try:
         with (study / LEDGER).open("a") as file:
             fcntl.lockf(file, fcntl.LOCK_EX)
@@ -27,6 +29,11 @@ def append(run: Path, run_id: str, root: str) -> None:
         raise WaterjarError(
             f"{run} is sealed as {root}, but {study / LEDGER} could not be written: {error.strerror}"
         ) from error
+
+
+def _place(run: Path) -> Path:
+    """A run's own name and study, however it was addressed (`.` has no name)."""
+    return Path(os.path.abspath(run))  # noqa: PTH100 - links are kept: the ledger knows a run by the name it has here
 
 
 def entries(study: Path) -> list[dict[str, str]]:
@@ -46,5 +53,6 @@ def entries(study: Path) -> list[dict[str, str]]:
 
 def last_root(run: Path) -> str | None:
     """The root hash under which a run was last sealed, if its study's ledger has it."""
-    found = [entry["root"] for entry in entries(run.absolute().parent) if entry["run"] == run.name]
+    place = _place(run)
+    found = [entry["root"] for entry in entries(place.parent) if entry["run"] == place.name]
     return found[-1] if found else None

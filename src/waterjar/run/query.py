@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.study import Entry
+from waterjar.run.study import Entry, flat
 
 Test = Callable[[Entry], bool]
 
@@ -146,11 +146,3 @@ def _lookup(entry: Entry, key: str) -> list[Any]:
     for part in key.split("."):
         found = found.get(part, _ABSENT) if isinstance(found, dict) else _ABSENT
     return [] if found is _ABSENT else [found]
-
-
-def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings under dotted keys: {"patch": {"rate": 1}} becomes {"patch.rate": 1}."""
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return found

@@ -22,7 +22,7 @@ from waterjar.run.coordinates import advance, describe, layer_name
 from waterjar.run.provenance import collect, now
 from waterjar.run.rows import LayerTable, Row, flatten_parameters, snapshot_row, step_row
 from waterjar.run.schema import SCHEMA_VERSION, Variable, variables_of
-from waterjar.run.store import ROOT, LocalStore
+from waterjar.run.store import PRIVATE, ROOT, LocalStore
 from waterjar.run.writer import TreeWriter
 
 Values = Mapping[str, object]
@@ -91,15 +91,10 @@ class Recorder:
         self._started = time.monotonic()
 
         wanted = resume or resume_at is not None
-        exists = (self.path / ROOT).exists()
-        if exists and not wanted:
-            raise WaterjarError(f"{self.path} holds a run already: pass resume=True to go on with it, or another path")
-        if not exists and self.path.is_dir() and any(item.name != ".waterjar" for item in self.path.iterdir()):
-            raise WaterjarError(f"{self.path} is not empty and not a run: choose a path of its own")
-        if resume_at is not None and not exists and resume_at != -1:
-            raise WaterjarError(f"resume_at={resume_at}, but there is no run at {self.path}: -1 starts a new one")
+        self._check_place(wanted, resume_at)
         self._store.lock()
         try:
+            exists = self._check_place(wanted, resume_at)  # again: another process may have been quicker
             if exists:
                 self._writer, self._progress = resuming.restore(self._store, self.storage, identity, resume_at)
             else:
@@ -112,6 +107,17 @@ class Recorder:
         except BaseException:
             self._store.unlock()
             raise
+
+    def _check_place(self, wanted: bool, resume_at: int | None) -> bool:
+        """Whether there is a run to go on with; refuse a place that must not be written to."""
+        exists = (self.path / ROOT).exists()
+        if exists and not wanted:
+            raise WaterjarError(f"{self.path} holds a run already: pass resume=True to go on with it, or another path")
+        if not exists and self.path.is_dir() and any(item.name != PRIVATE for item in self.path.iterdir()):
+            raise WaterjarError(f"{self.path} is not empty and not a run: choose a path of its own")
+        if resume_at is not None and not exists and resume_at != -1:
+            raise WaterjarError(f"resume_at={resume_at}, but there is no run at {self.path}: -1 starts a new one")
+        return exists
 
     @staticmethod
     def _root_attributes(identity: dict[str, Any]) -> dict[str, Any]:
@@ -299,6 +305,10 @@ class Recorder:
         rows: dict[str, Row] = {}
         for name, value in values.items():
             variable = self._variable(group, name, ("step",))
+            if "eval_set" in variable.dims and not self._eval_sets:
+                raise WaterjarError(
+                    f"{group}['{name}'] is per eval_set, but the run has none: open it with eval_sets=[...]"
+                )
             label = f"{group}['{name}']"
             rows[name] = step_row(value, variable, sizes, self._eval_sets, label, self.storage.step_dtype)
             sizes |= dict(zip(rows[name].dims, rows[name].values.shape, strict=True))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 INDEX = ".waterjar/index.json"
 _INDEX_VERSION = 1
+METHOD_KEYS = ("method", "strategy", "learner", "name")
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,22 @@ class Study:
         for entry in self.entries:
             found.setdefault(entry.cell_id, []).append(entry)
         return {cell: sorted(entries, key=lambda entry: entry.seeds) for cell, entries in found.items()}
+
+    @property
+    def cell_names(self) -> dict[str, str]:
+        """cell_id -> a short name: the method, and whatever else tells the cells of one method apart."""
+        configs = {cell: flat(entries[0].config) for cell, entries in self.cells.items()}
+        methods: dict[str, list[str]] = {}
+        for cell, config in configs.items():
+            methods.setdefault(method_of(config), []).append(cell)
+        names = {}
+        for method, cells in methods.items():
+            keys = dict.fromkeys(key for cell in cells for key in configs[cell])
+            differing = [k for k in keys if len({repr(configs[cell].get(k)) for cell in cells}) > 1]
+            for cell in cells:
+                parts = [method, *(f"{k.rpartition('.')[2]}={configs[cell].get(k, '–')}" for k in differing)]
+                names[cell] = ", ".join(part for part in parts if part) or cell
+        return names
 
     @property
     def declaration(self) -> dict[str, Any]:
@@ -120,6 +137,23 @@ class Study:
         if not joined:
             raise WaterjarError(f"no run of {self.path} has the group '{group}'")
         return joined
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings under dotted keys.
+
+    >>> flat({"patch": {"rate": 1}, "lr": 0.1})
+    {'patch.rate': 1, 'lr': 0.1}
+    """
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found
+
+
+def method_of(config: Mapping[str, Any]) -> str:
+    """What a run goes by in tables: its method, strategy or learner; empty if it names none."""
+    return next((str(config[key]) for key in METHOD_KEYS if config.get(key)), "")
 
 
 def create_study(

@@ -43,7 +43,7 @@ class TreeWriter:
         """Everything put inside becomes visible at its end; on an error the run stays as it was."""
         nodes, groups = dict(self.nodes), dict(self.groups)
         series = {key: (group.length, dict(group.series)) for key, group in self.groups.items()}
-        before = self.attributes["progress"]
+        attributes = dict(self.attributes)
         try:
             yield
             for group in self._advanced:
@@ -56,7 +56,8 @@ class TreeWriter:
             for key, (length, arrays) in series.items():
                 groups[key].series = arrays
                 groups[key].set_length(length)
-            self.attributes["progress"] = before
+            self.attributes.clear()
+            self.attributes.update(attributes)
             raise
         finally:
             self._advanced = []
@@ -203,15 +204,19 @@ class TreeWriter:
         path = f"{group}/{key}"
         text = values.dtype.kind in "OU"
         values = values.astype(object) if text else values
-        dtype = None if text else values.dtype
-        chunks = snapshot_chunks(values.shape, 16 if text else values.itemsize, self.storage.snapshot_chunk_bytes)
-        metadata = array_metadata(values.shape, chunks, dtype, dims, attributes, self.storage)
         digests: dict[str, str] = {}
         if path in self.nodes:
-            write_blocks(LocalStore.hasher(), path, metadata, (), values, digests)
-            if metadata != self.nodes[path] or any(self.digests[name] != found for name, found in digests.items()):
+            known = self.nodes[path]
+            same = known["shape"] == list(values.shape) and known["data_type"] == (
+                "string" if text else values.dtype.name
+            )
+            if same:
+                write_blocks(LocalStore.hasher(), path, known, (), values, digests)
+            if not same or any(self.digests[name] != found for name, found in digests.items()):
                 raise WaterjarError(f"{path} was recorded before with other values: it is written once")
             return
+        chunks = snapshot_chunks(values.shape, 16 if text else values.itemsize, self.storage.snapshot_chunk_bytes)
+        metadata = array_metadata(values.shape, chunks, None if text else values.dtype, dims, attributes, self.storage)
         self._add_node(path, metadata)
         write_blocks(self.store, path, metadata, (), values, digests)
         self.digests |= digests

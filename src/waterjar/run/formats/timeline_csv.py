@@ -18,7 +18,7 @@ from waterjar.run.identity import digest
 from waterjar.run.reader import Run
 from waterjar.run.recorder import Recorder
 from waterjar.run.schema import missing
-from waterjar.run.study import Study, create_study, open_study
+from waterjar.run.study import Study, create_study, method_of, open_study
 
 SPLITS = (
     "t1_all",
@@ -36,7 +36,6 @@ SPLITS = (
 
 _COLUMNS = {"acc": "accuracy", "top5": "top5_accuracy", "loss": "loss"}
 _REQUIRED = ("method", "seed", "epoch_eff", "split", "acc")
-_METHOD_KEYS = ("method", "strategy", "learner", "name")
 
 Key = tuple[str, int, float, str]
 
@@ -183,12 +182,6 @@ def to_csv(runs: Run | Study | Iterable[Run], file: str | os.PathLike[str]) -> P
     return path
 
 
-def method_of(run: Run) -> str:
-    """The name a run goes by in a table: its method, strategy or learner, else its cell."""
-    config = run.config
-    return next((str(config[key]) for key in _METHOD_KEYS if config.get(key)), run.cell_id)
-
-
 def _lines(run: Run) -> list[dict[str, Any]]:
     if "performance" not in run.groups:
         return []
@@ -206,7 +199,7 @@ def _lines(run: Run) -> list[dict[str, Any]]:
                         values[column] = "" if math.isnan(value) else repr(value)
                 if any(values.values()):
                     key = {
-                        "method": method_of(run),
+                        "method": method_of(run.config) or run.cell_id,
                         "seed": int(seed),
                         "epoch_eff": repr(epoch),
                         "split": str(split),

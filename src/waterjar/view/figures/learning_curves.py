@@ -26,14 +26,18 @@ def learning_curves(
     variable: str = "accuracy",
     group: str = "performance",
     eval_sets: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
     over: str = "total_epoch",
     ax: Axes | None = None,
 ) -> Figure:
     """Draw `variable` over `over`; the line is the mean over repeats, the band their range.
 
-    Of a study, each cell gets its lines. Tasks are parted by dashed lines. Missing values leave a gap.
+    Of a study, each cell gets its lines. Tasks are parted by dashed lines; `tasks` shows only steps in which
+    one of them was trained. Missing values leave a gap.
     """
     curves, roots = _curves(source, group)
+    if tasks is not None:
+        curves = {label: _only(data, tasks) for label, data in curves.items()}
     with house_style():
         ax = axes(ax)
         lines: dict[str, Any] = {}
@@ -42,8 +46,10 @@ def learning_curves(
                 raise unknown_name(f"{group}: variable", variable, [str(name) for name in data.data_vars])
             if over not in data.coords:
                 raise unknown_name("over", over, [str(n) for n, c in data.coords.items() if c.dims == ("step",)])
-            for name in _chosen(data, eval_sets):
-                key = " · ".join(part for part in (label, name) if part)
+            chosen = _chosen(data, eval_sets)
+            for name in chosen:
+                parts = (label,) if label and len(chosen) == 1 else (label, name)
+                key = " · ".join(part for part in parts if part)
                 lines[key] = data[variable].sel(eval_set=name) if name else data[variable]
         styles = line_styles(list(lines))
         for name, curve in lines.items():
@@ -67,17 +73,16 @@ def _curves(source: Run | Study, group: str) -> tuple[dict[str, xr.Dataset], lis
         return {"": source.load(group)}, [source.root_hash]
     if isinstance(source, Study):
         loaded = source.load(group)
-        names = _cell_names(source)
+        names = source.cell_names if len(source.cells) > 1 else dict.fromkeys(source.cells, "")
         return {names[cell]: data for cell, data in loaded.items()}, [entry.root_hash for entry in source.entries]
     raise WaterjarError(f"learning_curves shows a run or a study, not {type(source).__name__}: open it first")
 
 
-def _cell_names(study: Study) -> dict[str, str]:
-    """Name cells by the settings in which they differ."""
-    configs = {cell: entries[0].config for cell, entries in study.cells.items()}
-    keys = sorted({key for config in configs.values() for key in config})
-    differing = [k for k in keys if len({repr(config.get(k)) for config in configs.values()}) > 1]
-    return {cell: ", ".join(str(config.get(k, "–")) for k in differing) for cell, config in configs.items()}
+def _only(data: xr.Dataset, tasks: Sequence[str]) -> xr.Dataset:
+    kept = data.isel(step=np.isin(data["train_task"].values.astype(str), list(tasks)))
+    if not kept.sizes["step"]:
+        raise unknown_name("train_task", ", ".join(tasks), dict.fromkeys(data["train_task"].values))
+    return kept
 
 
 def _chosen(data: xr.Dataset, eval_sets: Sequence[str] | None) -> list[str]:
