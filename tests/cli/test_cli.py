@@ -74,7 +74,11 @@ def test_show(study: Path) -> None:
     for word in ("config.opt.lr", "performance/accuracy", "0.2500", "test", "sealed"):
         assert word in text
     found = json.loads(run("show", study / "sgd-1", "--json")[1])
-    assert found["performance"] == {"variables": ["accuracy", "loss"], "last": {"test": [0.25, None]}}
+    assert found["performance"] == {
+        "step": 0,
+        "variables": ["accuracy", "loss"],
+        "last": {"test": [0.25, None]},
+    }
     assert found["config"]["learner"] == "sgd"
     assert found["root_hash"] == waterjar.open_run(study / "sgd-1").root_hash
     arrays = {array["name"]: array for array in found["arrays"]}
@@ -210,3 +214,30 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = json.loads(run("doctor", "--json")[1])["extras"]["lab"]
     assert lab == {"installed": {}, "missing": ["no-such-thing"], "command": "pip install 'waterjar[lab]'"}
     assert "pip install 'waterjar[lab]'" in run("doctor")[1]
+
+
+def test_odd_runs_are_shown_too(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "inf", {}, eval_sets=["a"]) as recorder:
+        recorder.log(epoch=0, performance={"loss": float("inf")})
+        recorder.log(epoch=1, train={"loss": 1.0})
+    found = json.loads(run("show", tmp_path / "inf", "--json")[1])
+    assert found["performance"] == {"step": 0, "variables": ["loss"], "last": {"a": ["inf"]}}
+    assert "performance at step 0" in run("show", tmp_path / "inf")[1]
+    recorder = Recorder(tmp_path / "cut", {}, eval_sets=["a"])
+    recorder.log(epoch=0, performance={"loss": 1.0})
+    recorder._store.unlock()
+    with Recorder(tmp_path / "cut", {}, eval_sets=["a"], resume_at=-1):
+        pass
+    assert run("show", tmp_path / "cut")[0] == 0
+
+
+def test_allowed_signers_must_have_signed(tmp_path: Path, run_path: Path) -> None:
+    (tmp_path / "allowed").write_text("")
+    assert run("verify", run_path, "--allowed-signers", tmp_path / "allowed")[0] == 1
+
+
+def test_doctor_reads_names_with_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.metadata, "requires", lambda name: ["Jinja2>=3.1; extra == 'view'", "a.b-c2 (>=1)"])
+    extras = json.loads(run("doctor", "--json")[1])["extras"]
+    assert [*extras["view"]["installed"], *extras["view"]["missing"]] == ["Jinja2"]
+    assert extras["core"]["missing"] == ["a.b-c2"]

@@ -42,6 +42,15 @@ BAD: dict[str, tuple[Call, str]] = {
     "text": (lambda r: r.log(epoch=9, train={"loss": "low"}), r"train\['loss'\] has dtype <U3"),
     "ragged": (lambda r: r.log(epoch=9, train={"loss": [[1], [1, 2]]}), r"train\['loss'\] = .* is not an array"),
     "complex": (lambda r: r.log(epoch=9, train={"loss": 1j}), "has dtype complex128"),
+    "text number": (lambda r: r.log(epoch="3", train={"loss": 1}), "epoch='3': a number would be right"),  # type: ignore[arg-type]
+    "huge": (lambda r: r.log(epoch=10**400, train={"loss": 1}), "a number would be right"),
+    "negative": (lambda r: r.log(epoch=-1, train={"loss": 1}), "epoch=-1.0: it starts at 0"),
+    "array for a group": (lambda r: r.log(epoch=9, performance=np.ones(2)), "a mapping name -> values"),  # type: ignore[arg-type]
+    "array for a snapshot": (lambda r: r.log(epoch=9, snapshot=np.ones(2)), "snapshot=ndarray: a mapping"),  # type: ignore[arg-type]
+    "empty features": (lambda r: r.log(epoch=9, snapshot={"features": {}}), r"log\(\) got no values"),
+    "streams by set": (lambda r: r.snapshot(streams={"logits": {"a": [1], "b": [1]}}), "is given by eval_set"),
+    "masked array": (lambda r: r.log(epoch=9, train={"loss": np.ma.array([1], mask=[1])}), "a masked array"),
+    "beyond 2**53": (lambda r: r.log(epoch=9, train={"loss": 2**53 + 1}), r"beyond 2\*\*53"),
     "nothing": (lambda r: r.log(epoch=9), r"log\(\) got no values"),
     "nan epoch": (lambda r: r.log(epoch=math.nan, train={"loss": 1}), "epoch=nan: a coordinate must be a finite"),
     "nan total": (
@@ -225,7 +234,7 @@ def test_variables_need_repeat_in_snapshots() -> None:
 
 
 def test_storage_refuses_unknown_settings() -> None:
-    with pytest.raises(ValueError, match="compresion"):
+    with pytest.raises(WaterjarError, match="Storage: compresion"):
         Storage(compresion="zstd")  # type: ignore[call-arg]
 
 
@@ -245,3 +254,60 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
 def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
     with Recorder(tmp_path / "run", {}) as recorder, pytest.raises(WaterjarError, match="open it with eval_sets"):
         recorder.log(epoch=0, performance={"accuracy": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seeds": 5}, "seeds=5: a list of whole numbers"),
+        ({"eval_sets": None}, "eval_sets=None: a list of names"),
+        ({"eval_sets": {1: 0, "1": 0}}, "different, non-empty names"),
+        ({"eval_sets": {"": 0}}, "different, non-empty names"),
+        ({"classes": 5}, "classes=5: a list of names"),
+        ({"tasks": 1.5}, "tasks=1.5: a list of names"),
+        ({"unhashed": 5}, "unhashed=5"),
+        ({"data_fingerprint": 5}, "data_fingerprint=5: text"),
+        ({"variables": [1]}, "variables=.* a mapping"),
+        ({"variables": {"train/x": 1}}, "is int; a Variable"),
+        ({"variables": {"trian/x": Variable(("step", "repeat"), "x")}}, "group 'trian' is unknown"),
+        ({"variables": {"train/stop_reason": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
+        ({"variables": {"train/epoch": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
+        ({"variables": {"train/../../evil": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
+        ({"variables": {"train/a\nb": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
+        ({"storage": {"level": 99}}, "Storage: level=99"),
+        ({"config": {"x": "\ud800"}}, "is not Unicode text"),
+        ({"config": {"seed": 3}, "seeds": [4]}, r"seeds=\[4\], but the config says \[3\]"),
+    ],
+)
+def test_more_bad_declarations(tmp_path: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(WaterjarError, match=message):
+        Recorder(tmp_path / "run", options.pop("config", {}), **options)  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_config_that_contains_itself(tmp_path: Path) -> None:
+    config: dict[str, object] = {}
+    config["self"] = config
+    with pytest.raises(WaterjarError, match="nested deeper than"):
+        Recorder(tmp_path / "run", config)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+def test_paths_that_cannot_be(tmp_path: Path, name: str) -> None:
+    with pytest.raises(WaterjarError, match="cannot be used|could not write"):
+        Recorder(tmp_path / name, {})
+
+
+def test_a_variable_needs_dimensions() -> None:
+    with pytest.raises(WaterjarError, match="names of dimensions"):
+        Variable((), "x")
+
+
+def test_the_seed_of_the_config_counts(tmp_path: Path) -> None:
+    ids = set()
+    for seed in (1, 2):
+        with Recorder(tmp_path / str(seed), {"seed": seed}) as recorder:
+            recorder.log(epoch=0, train={"loss": 1})
+            ids.add(recorder.run_id)
+        assert waterjar.open_run(tmp_path / str(seed)).seeds == [seed]
+    assert len(ids) == 2

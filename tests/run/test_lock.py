@@ -73,3 +73,32 @@ def test_a_failed_start_frees_the_lock(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(WaterjarError, match="is sealed"):
             Recorder(tmp_path / "run", {}, resume=True)
+
+
+def test_copying_the_run_does_not_lose_the_lock(tmp_path: Path) -> None:
+    import shutil
+
+    script = (
+        "import sys\nfrom waterjar import Recorder, WaterjarError\n"
+        "try: Recorder(sys.argv[1], {}, resume=True)\n"
+        "except WaterjarError as e: sys.exit('being written' not in str(e))\n"
+        "sys.exit('admitted')"
+    )
+    with Recorder(tmp_path / "run", {}) as recorder:
+        recorder.log(epoch=0, train={"loss": 1})
+        shutil.copytree(tmp_path / "run", tmp_path / "backup")
+        done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "run")], check=False, capture_output=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_forked_child_neither_holds_nor_frees_the_lock(tmp_path: Path) -> None:
+    import os
+
+    with Recorder(tmp_path / "run", {}) as recorder:
+        recorder.log(epoch=0, train={"loss": 1})
+        child = os.fork()
+        if child == 0:  # pragma: no cover - coverage does not follow
+            os._exit(0 if recorder._store._lock.closed else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        with pytest.raises(WaterjarError, match="being written"):
+            Recorder(tmp_path / "run", {}, resume=True)

@@ -302,6 +302,9 @@ def test_single_elements_can_be_missing(tmp_path: Path) -> None:
         recorder.log(epoch=0, performance={"accuracy": waterjar.masked([[1, 2], [3, math.nan]], where, "empty_set")})
         with pytest.raises(WaterjarError, match="values have shape"):
             waterjar.masked([1.0], [[True]], "empty_set")
+        some = waterjar.masked([0.5, 0.0], [False, True], "undefined")
+        recorder.log(epoch=1, performance={"accuracy": {"a": some, "b": [1, 2]}})
+    assert waterjar.open_run(tmp_path / "run")["performance"].accuracy_reason.values[1].tolist() == [[0, 6], [0, 0]]
     data = waterjar.open_run(tmp_path / "run")["performance"].isel(step=0)
     np.testing.assert_array_equal(data.accuracy.values, [[1, np.nan], [3, np.nan]])
     assert data.accuracy_reason.values.tolist() == [[0, 3], [0, 2]]

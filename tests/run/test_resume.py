@@ -91,7 +91,7 @@ def test_a_damaged_tail_is_not_resumed(tmp_path: Path) -> None:
     data = bytearray(chunk.read_bytes())
     data[len(data) // 2] ^= 1
     chunk.write_bytes(data)
-    with pytest.raises(WaterjarError, match=r"message/c/0 is damaged"):
+    with pytest.raises(WaterjarError, match=r"is damaged and cannot be resumed: changed events/message/c/0"):
         Recorder(path, {"x": 1}, resume=True, **OPTIONS)
 
 
@@ -215,3 +215,68 @@ def test_a_run_that_appears_while_waiting_for_the_lock_is_not_overwritten(
     assert waterjar.verify(tmp_path / "run").state == "sealed"
     with pytest.raises(WaterjarError, match="is sealed"):  # and the lock is free again
         Recorder(tmp_path / "run", {"x": 1}, resume=True, **OPTIONS)
+
+
+@pytest.mark.parametrize("kind", ["deleted", "flipped"])
+@pytest.mark.parametrize("file", ["weights/weights/c/1/0/0", "performance/accuracy/c/0/0/0", "performance/step/c/0"])
+def test_damage_is_neither_resumed_nor_called_open(tmp_path: Path, kind: str, file: str) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(KeyError), Recorder(path, {"x": 1}, **OPTIONS) as recorder:
+        write(path, 0, 7, recorder)
+        raise KeyError
+    assert waterjar.verify(path).state == "open"
+    if kind == "deleted":
+        (path / file).unlink()
+    else:
+        data = bytearray((path / file).read_bytes())
+        data[1] ^= 8
+        (path / file).write_bytes(data)
+    found = waterjar.verify(path)
+    assert (found.state, [problem.file for problem in found.problems]) == ("tampered", [file])
+    with pytest.raises(WaterjarError, match=f"is damaged and cannot be resumed: .* {file}"):
+        Recorder(path, {"x": 1}, resume=True, **OPTIONS)
+
+
+def test_what_is_the_users_stays_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(KeyError), Recorder(path, {"x": 1}, **OPTIONS) as recorder:
+        write(path, 0, 3, recorder)
+        raise KeyError
+    (path / "code" / "c").mkdir(parents=True)
+    (path / "code" / "c" / "main.c").write_text("int main;")
+    with Recorder(path, {"x": 1}, resume=True, **OPTIONS) as recorder:
+        write(path, 3, 5, recorder)
+    assert (path / "code" / "c" / "main.c").read_text() == "int main;"
+    found = waterjar.verify(path)
+    assert (found.state, found.extra) == ("sealed", ["code/c/main.c"])
+    seal = root_of(path)["attributes"]["seal"]["content"]
+    assert seal == root_of(uninterrupted(tmp_path / "other", 5))["attributes"]["seal"]["content"]
+
+
+def test_resume_in_another_precision_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), Recorder(tmp_path / "run", {}, storage={"step_dtype": "float32"}) as recorder:
+        recorder.log(epoch=0, train={"loss": 1.0})
+        raise KeyError
+    with pytest.raises(WaterjarError, match="recorded with step_dtype float32, not float64"):
+        Recorder(tmp_path / "run", {}, resume=True)
+
+
+def test_returning_to_an_earlier_task(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run", {}, tasks=["a", "b"]) as recorder:
+        for task in ("a", "b", "a", "b"):
+            for epoch in (1, 2):
+                recorder.log(train_task=task, epoch=epoch, train={"loss": 1.0})
+    data = waterjar.open_run(tmp_path / "run")["train"]
+    assert data.effective_epoch.values.tolist() == [0, 0, 1, 2, 2, 2, 3, 4]
+    assert data.total_epoch.values.tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_sealed_but_killed_before_its_ledger_line(tmp_path: Path) -> None:
+    from waterjar.run import ledger
+
+    study = waterjar.create_study(tmp_path / "study")
+    uninterrupted(study / "run", 2)
+    (study / ledger.LEDGER).unlink()
+    with pytest.raises(WaterjarError, match="is sealed"):
+        Recorder(study / "run", {"x": 1}, resume=True, **OPTIONS)
+    assert ledger.last_root(study / "run") == waterjar.open_run(study / "run").root_hash

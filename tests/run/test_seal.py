@@ -196,3 +196,56 @@ def test_an_unwritable_ledger_is_one_clear_error(tmp_path: Path) -> None:
     (study / ledger.LEDGER).mkdir()
     with pytest.raises(WaterjarError, match="is sealed as .* but .*ledger.jsonl could not be written"):
         record(study / "run")
+
+
+def test_a_sealed_and_changed_run_that_calls_itself_open_is_tampered(run_path: Path) -> None:
+    root = root_of(run_path)
+    root["attributes"]["status"] = "recording"
+    (run_path / "zarr.json").write_text(json.dumps(root))
+    chunk = run_path / "performance" / "accuracy" / "c" / "0" / "0" / "0"
+    chunk.write_bytes(bytes(8) + chunk.read_bytes()[8:])
+    found = waterjar.verify(str(run_path))
+    assert found.state == "tampered"
+    assert found.problems[0].array == "performance/accuracy"
+
+
+def test_signed_and_open_is_a_contradiction(run_path: Path) -> None:
+    root = root_of(run_path)
+    root["attributes"]["status"] = "interrupted"
+    (run_path / "zarr.json").write_text(json.dumps(root))
+    (run_path / f"{MANIFEST}.sig").write_text("x")
+    assert "calls itself open" in str(waterjar.verify(run_path).problems[0])
+
+
+def test_links_on_any_level_and_pipes_do_not_pass(run_path: Path, tmp_path: Path) -> None:
+    import os
+
+    (run_path / "train").rename(tmp_path / "elsewhere")
+    (run_path / "train").symlink_to(tmp_path / "elsewhere")
+    assert waterjar.verify(run_path).state == "tampered"
+    (run_path / "train").unlink()
+    (tmp_path / "elsewhere").rename(run_path / "train")
+    assert waterjar.verify(run_path).state == "sealed"
+    chunk = run_path / "train" / "loss" / "c" / "0" / "0"
+    chunk.unlink()
+    os.mkfifo(chunk)
+    assert waterjar.verify(run_path).problems[0].kind == "missing"
+
+
+def test_roots_that_are_damaged_in_other_ways(run_path: Path) -> None:
+    good = root_of(run_path)
+    for key in ("run_id", "config", "progress", "seeds"):
+        bad = json.loads(json.dumps(good))
+        bad["attributes"][key] = None
+        (run_path / "zarr.json").write_text(json.dumps(bad))
+        with pytest.raises(WaterjarError, match=f"is damaged: its zarr.json lacks a valid {key}"):
+            waterjar.open_run(run_path)
+        assert waterjar.open_study(run_path.parent).entries[0].status == "damaged"
+        assert waterjar.verify(run_path).state == "tampered"
+    (run_path / "zarr.json").write_text("[" * 100_000)
+    with pytest.raises(WaterjarError, match="is damaged|is not a waterjar run"):
+        waterjar.open_run(run_path)
+    good["attributes"]["waterjar_schema"] = 7
+    (run_path / "zarr.json").write_text(json.dumps(good))
+    with pytest.raises(WaterjarError, match="has schema 7"):
+        waterjar.verify(run_path)

@@ -48,8 +48,10 @@ def test_what_can_go_wrong(run_path: Path, key: Path, tmp_path: Path, monkeypatc
     with pytest.raises(WaterjarError, match=r"key .*nokey does not exist"):
         sign(run_path, tmp_path / "nokey")
     (tmp_path / "bad").write_text("not a key")
+    before = sign(run_path, key).read_bytes()
     with pytest.raises(WaterjarError, match="ssh-keygen could not sign"):
         sign(run_path, tmp_path / "bad")
+    assert (run_path / f"{MANIFEST}.sig").read_bytes() == before  # the good signature is still there
     with pytest.raises(WaterjarError, match="has no seal to sign"):
         sign(tmp_path, key)
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")

@@ -111,6 +111,7 @@ def test_errors(run_path: Path, tmp_path: Path) -> None:
         ({"over": "epochs"}, "over 'epochs' is unknown: did you mean 'epoch'"),
         ({"eval_sets": ["c"]}, "eval_set 'c' is unknown"),
         ({"tasks": ["third"]}, "train_task 'third' is unknown"),
+        ({"eval_sets": []}, "eval_sets is empty"),
     ):
         with pytest.raises(WaterjarError, match=message):
             figures.draw("learning_curves", run, **options)
@@ -149,3 +150,13 @@ def test_colours_stay_apart_for_colour_blind_eyes() -> None:
     lab = np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
     apart = np.linalg.norm(lab[:, None] - lab[None], axis=-1)
     assert apart[np.triu_indices(len(COLOURS), 1)].min() > 10
+
+
+def test_cells_that_differ_in_data_alone_are_both_drawn(tmp_path: Path) -> None:
+    for name in "ab":
+        with Recorder(tmp_path / name, {}, eval_sets=["t"], data_fingerprint=name) as recorder:
+            recorder.log(epoch=0, performance={"accuracy": 0.5, "class_accuracy": [[0.5, 0.5]]})
+    study = waterjar.open_study(tmp_path)
+    assert len(lines_of(figures.draw("learning_curves", study))) == 2
+    with pytest.raises(WaterjarError, match="class_accuracy is per class"):
+        figures.draw("learning_curves", study, variable="class_accuracy")

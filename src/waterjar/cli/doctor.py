@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 from importlib import metadata
 from typing import Any
@@ -42,7 +43,7 @@ def _extras() -> dict[str, dict[str, Any]]:
     needs: dict[str, list[str]] = {"core": []}
     for requirement in metadata.requires("waterjar") or []:
         package, _, marker = requirement.partition(";")
-        name = package.split("[")[0].strip(" ()<>=!~.,0123456789")
+        name = re.split(r"[\s\[(<>=!~;]", package.strip(), maxsplit=1)[0]
         extra = marker.partition("extra ==")[2].strip(" '\"") or "core"
         if name != "waterjar":
             needs.setdefault(extra, []).append(name)

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from waterjar._version import __version__
-from waterjar.cli import doctor, ls, show, verify
+from waterjar.cli import doctor, ls, new, run, show, verify
+from waterjar.cli.output import visible
 from waterjar.errors import WaterjarError
 
 app = typer.Typer(
@@ -18,7 +19,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (ls, show, verify, doctor):
+for module in (new, run, ls, show, verify, doctor):
     app.command(name=module.NAME)(module.command)
 
 
@@ -41,7 +42,7 @@ def main() -> None:
     try:
         app()
     except WaterjarError as error:
-        sys.stderr.write(f"waterjar: {error}\n")
+        sys.stderr.write("waterjar: " + "\n".join(visible(line) for line in str(error).split("\n")) + "\n")
         sys.exit(2)
     except BrokenPipeError:  # `waterjar ls | head` closes the pipe early
         sys.stderr.close()

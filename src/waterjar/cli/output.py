@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -17,8 +18,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 
 def print_json(value: Any) -> None:
-    """Print plain data as JSON."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Print plain data as JSON; numbers that JSON does not have become text ("inf")."""
+    sys.stdout.write(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table(title: str, columns: Sequence[str]) -> Table:
@@ -27,6 +36,7 @@ def table(title: str, columns: Sequence[str]) -> Table:
     from rich.table import Table  # noqa: PLC0415
 
     made = Table(title=visible(title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    made.min_width = len(title)
     for column in columns:
         made.add_column(column, overflow="fold")
     return made

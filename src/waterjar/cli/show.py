@@ -39,10 +39,11 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
     for array in facts["arrays"]:
         sizes = ", ".join(f"{dim}={size}" for dim, size in array["dims"].items())
         row(arrays, array["name"], sizes, array["dtype"], array["units"] or "–", array["direction"] or "–")
-    last = table(f"performance at step {facts['last_step']}", ["eval_set", *facts["performance"]["variables"]])
-    for name, values in facts["performance"]["last"].items():
+    at_end = facts["performance"]
+    last = table(f"performance at step {at_end['step']}", ["eval_set", *at_end["variables"]])
+    for name, values in at_end["last"].items():
         row(last, name, *("–" if v is None else f"{v:.4f}" for v in values))
-    print_rich(head, arrays, *([last] if facts["performance"]["last"] else []))
+    print_rich(head, arrays, *([last] if at_end["last"] else []))
 
 
 def _facts(run: Run) -> dict[str, Any]:
@@ -72,15 +73,17 @@ def _facts(run: Run) -> dict[str, Any]:
 
 def _last_performance(run: Run) -> dict[str, Any]:
     """The last row per evaluation set, mean over repeats; None where a repeat has no value."""
+    nothing: dict[str, Any] = {"step": None, "variables": [], "last": {}}
     if "performance" not in run.groups:
-        return {"variables": [], "last": {}}
+        return nothing
     data = run.load("performance")
-    names = [
-        str(n) for n, v in data.data_vars.items() if v.dims == ("step", "eval_set", "repeat") and v.dtype.kind == "f"
-    ]
+    per_set = ("step", "eval_set", "repeat")
+    names = [str(n) for n, v in data.data_vars.items() if v.dims == per_set and v.dtype.kind == "f"]
+    if not names or not data.sizes["step"]:
+        return nothing
     last = data.isel(step=-1)
     rows = {}
     for eval_set in data["eval_set"].values:
         means = [float(last[name].sel(eval_set=eval_set).mean("repeat", skipna=False)) for name in names]
         rows[str(eval_set)] = [None if math.isnan(mean) else mean for mean in means]
-    return {"variables": names, "last": rows}
+    return {"step": int(last["step"]), "variables": names, "last": rows}

@@ -21,7 +21,7 @@ def command(
     sign: Annotated[bool, typer.Option("--sign", help="Sign the seal with an SSH key.")] = False,
     key: Annotated[Path | None, typer.Option(help="Private SSH key; by default the one in ~/.ssh.")] = None,
     allowed_signers: Annotated[
-        Path | None, typer.Option(help="Allowed-signers file (see ssh-keygen) that says whose key is whose.")
+        Path | None, typer.Option(help="Allowed-signers file (see ssh-keygen); fail unless one of them signed.")
     ] = None,
     require_sealed: Annotated[bool, typer.Option("--require-sealed", help="Fail for open runs too.")] = False,
     as_json: AsJson = False,
@@ -42,6 +42,8 @@ def command(
         print_json([*(_plain(*pair) for pair in found), *({"path": str(p), "state": "missing"} for p in absent)])
     else:
         _print(found, absent, unsigned)
+    if allowed_signers is not None and any(signed.state != "trusted" for _, signed in found):
+        raise typer.Exit(1)
     bad = any(r.state == "tampered" or s.state == "invalid" for r, s in found) or bool(absent) or bool(unsigned)
     if bad or (require_sealed and any(result.state == "open" for result, _ in found)):
         raise typer.Exit(1)
@@ -51,8 +53,7 @@ def _runs(path: Path) -> tuple[list[Path], list[Path]]:
     """The runs to check, and those that the ledger knows and the disk has lost."""
     from waterjar.errors import WaterjarError  # noqa: PLC0415
     from waterjar.run import ledger  # noqa: PLC0415
-    from waterjar.run.seal import MANIFEST  # noqa: PLC0415
-    from waterjar.run.store import ROOT  # noqa: PLC0415
+    from waterjar.run.store import MANIFEST, ROOT  # noqa: PLC0415
 
     def is_run(folder: Path) -> bool:
         return (folder / ROOT).exists() or (folder / MANIFEST).exists()
@@ -72,7 +73,7 @@ def _foreign(folder: Path) -> bool:
     """A Zarr group of somebody else's among the runs."""
     from waterjar.errors import WaterjarError  # noqa: PLC0415
     from waterjar.run.root import NotARunError, read_root  # noqa: PLC0415
-    from waterjar.run.seal import MANIFEST  # noqa: PLC0415
+    from waterjar.run.store import MANIFEST  # noqa: PLC0415
 
     if (folder / MANIFEST).exists():
         return False

@@ -38,6 +38,8 @@ def to_numpy(value: object, name: str) -> Array:
 
 
 def _convert(value: Any) -> Array:
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError("a masked array: log waterjar.masked(values, where, reason), which says why")
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):  # torch; .numpy() refuses bfloat16 and the wish for a gradient

@@ -14,7 +14,7 @@ import google_crc32c
 import numpy as np
 from numcodecs import Blosc, VLenUTF8, Zstd
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from waterjar.errors import WaterjarError
 
@@ -34,6 +34,14 @@ class Storage(BaseModel):
     step_chunk: int = Field(default=256, ge=2)
     step_chunk_bytes: int = Field(default=2**18, ge=64)
     snapshot_chunk_bytes: int = Field(default=2**26, ge=1)
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            faults = "; ".join(f"{'.'.join(map(str, f['loc']))}={f['input']!r}: {f['msg']}" for f in error.errors())
+            raise WaterjarError(f"Storage: {faults}") from None
+
     sync: bool = False
     """Wait for the disk at every commit: also safe against power loss, at the price of its latency."""
 
@@ -118,7 +126,8 @@ def encode(chunk: NDArray[Any], metadata: Json) -> bytes:
 def readable(metadata: Json) -> bool:
     """Whether `decode` knows every codec; a run rewritten by another tool may hold others."""
     known = {"vlen-utf8", "bytes", "zstd", "blosc", "crc32c"}
-    return all(codec["name"] in known for codec in metadata["codecs"])
+    little = all(codec.get("configuration", {}).get("endian", "little") == "little" for codec in metadata["codecs"])
+    return little and all(codec["name"] in known for codec in metadata["codecs"])
 
 
 def decode(data: bytes, metadata: Json, where: str) -> NDArray[Any]:
@@ -144,7 +153,7 @@ def decode(data: bytes, metadata: Json, where: str) -> NDArray[Any]:
 
 
 def step_chunk(inner: tuple[int, ...], itemsize: int, storage: Storage) -> int:
-    """Steps a chunk holds: its tail is rewritten with every step, so it must stay small.
+    """Steps a chunk holds: it is written whole when it begins, and stays in memory until it is full.
 
     >>> step_chunk((10, 1), 8, Storage()), step_chunk((50, 100), 8, Storage())
     (256, 6)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.identity import identify, plain
-from waterjar.run.schema import JOINT
+from waterjar.run.schema import JOINT, STEP_COORDINATES, Variable, variables_of
 
 Progress = dict[str, Any]
 """The coordinates of the last complete step; {"step": -1} before the first."""
@@ -17,7 +17,7 @@ Progress = dict[str, Any]
 
 def describe(
     config: object,
-    seeds: Sequence[int],
+    seeds: Sequence[int] | None,
     eval_sets: Sequence[str] | Mapping[str, int],
     tasks: Sequence[str] | int,
     classes: Sequence[str] | None,
@@ -29,11 +29,14 @@ def describe(
     settings = {} if config is None else plain(config)
     if not isinstance(settings, dict):
         raise WaterjarError(f"config = {config!r}: a mapping of settings would be right")
-    numbers = [_whole("seeds", seed) for seed in seeds]
-    if not numbers or len(set(numbers)) < len(numbers):
-        raise WaterjarError(f"seeds={list(seeds)}: one different whole number per repeat would be right")
-    sets = dict(eval_sets) if isinstance(eval_sets, Mapping) else dict.fromkeys(_names("eval_sets", eval_sets), -1)
+    numbers = _seeds(settings, seeds)
+    sets: dict[str, int] = dict.fromkeys(_names("eval_sets", eval_sets), -1)
+    if isinstance(eval_sets, Mapping):
+        sets = dict(eval_sets)
     names = [str(i) for i in range(_whole("tasks", tasks))] if isinstance(tasks, int) else _names("tasks", tasks)
+    if data_fingerprint is not None and not isinstance(data_fingerprint, str):
+        raise WaterjarError(f"data_fingerprint={data_fingerprint!r}: text would be right")
+    _names("unhashed", unhashed)
     if not names or JOINT in names:
         raise WaterjarError(f"tasks={tasks!r}: at least one task, none of them called '{JOINT}', would be right")
     for name, task in sets.items():
@@ -57,7 +60,25 @@ def describe(
     }
 
 
-def _names(argument: str, values: Sequence[str]) -> list[str]:
+def _seeds(settings: dict[str, Any], seeds: Sequence[int] | None) -> list[int]:
+    """One seed per repeat; without `seeds` those that the config names, else 0. The two must not disagree."""
+    named = settings.get("seeds", settings.get("seed"))
+    named = named if isinstance(named, list) or named is None else [named]
+    if seeds is None:
+        seeds = named if named is not None else [0]
+    if not isinstance(seeds, Iterable):
+        raise WaterjarError(f"seeds={seeds!r}: a list of whole numbers, one per repeat, would be right")
+    numbers = [_whole("seeds", seed) for seed in seeds]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise WaterjarError(f"seeds={list(seeds)}: one different whole number per repeat would be right")
+    if named is not None and settings.get("seed") is not None and not set(numbers) <= set(named):
+        raise WaterjarError(f"seeds={numbers}, but the config says {named}: the same would be right")
+    return numbers
+
+
+def _names(argument: str, values: object) -> list[str]:
+    if not isinstance(values, Iterable):
+        raise WaterjarError(f"{argument}={values!r}: a list of names would be right")
     names = [values] if isinstance(values, str) else list(values)
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise WaterjarError(f"{argument}={names}: different, non-empty names would be right")
@@ -90,11 +111,15 @@ def advance(
     index = task_index(train_task, tasks)
     name = JOINT if index < 0 else tasks[index]
     epoch = finite("epoch", epoch)
+    if epoch < 0:
+        raise WaterjarError(f"epoch={epoch}: it starts at 0, the evaluation before any training")
     if total_epoch is None:  # epochs of a new task count on from where the one before ended
         same = last.get("train_task") == name
         total_epoch = epoch + (last["total_epoch"] - last["epoch"] if same else last.get("total_epoch", 0.0))
-    if effective_epoch is None:
-        effective_epoch = epoch if index in (-1, len(tasks) - 1) else 0.0
+    if effective_epoch is None:  # stands still while other tasks than the last one are trained
+        effective_epoch = before = last.get("effective_epoch", 0.0)
+        if index in (-1, len(tasks) - 1):
+            effective_epoch = epoch + (before - last["epoch"] if last.get("train_task") == name else before)
     found = {
         "step": last["step"] + 1 if step is None else _whole("step", step),
         "train_task": name,
@@ -136,12 +161,44 @@ def task_index(train_task: str | int | None, tasks: Sequence[str]) -> int:
 def finite(name: str, value: object) -> float:
     """A coordinate as a float; NaN and infinity have no place on an axis."""
     try:
+        if isinstance(value, str | bytes):
+            raise TypeError
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise WaterjarError(f"{name}={value!r}: a number would be right") from error
     if not math.isfinite(number):
         raise WaterjarError(f"{name}={number}: a coordinate must be a finite number")
     return number
+
+
+def check_variables(variables: object) -> dict[str, Variable]:
+    """Refuse declared variables whose names would collide with what the schema keeps for itself."""
+    if not isinstance(variables, Mapping):
+        raise WaterjarError(f"variables={variables!r}: a mapping 'group/name' -> Variable would be right")
+    for key, variable in variables.items():
+        group, _, name = str(key).partition("/")
+        if not isinstance(variable, Variable):
+            raise WaterjarError(f"variables['{key}'] is {type(variable).__name__}; a Variable would be right")
+        variables_of(group)
+        taken = {
+            *STEP_COORDINATES,
+            "step",
+            "snapshot",
+            "event",
+            "event_step",
+            "kind",
+            "message",
+            *_LABELS,
+            *variable.dims,
+        }
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in taken or name.endswith("_reason"):
+            raise WaterjarError(
+                f"variables['{key}']: '{name}' is no name for a variable: letters, digits, _; none of ours"
+            )
+    return dict(variables)
+
+
+_LABELS = ("eval_set", "eval_task", "repeat", "seed", "class", "layer", "layer_start", "layer_stop", "layer_shape")
 
 
 def layer_name(name: object) -> str:

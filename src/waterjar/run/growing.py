@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import Any
 
+import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,13 +50,20 @@ def filled(shape: tuple[int, ...], metadata: Json) -> Array:
     return np.full(shape, np.nan if fill == "NaN" else fill, dtype=metadata["data_type"])
 
 
+def is_raw(metadata: Json) -> bool:
+    """Whether chunks of an array are bare numbers, without a checksum inside."""
+    return [codec["name"] for codec in metadata["codecs"]] == ["bytes"]
+
+
 class Series:
     """One array that grows along its first dimension.
 
     A snapshot is a chunk of its own (or several, if large) and is forgotten once written. Rows of numbers per
     step share a raw chunk: a new row is written into its place, which no reader looks at before the root says
     that the array is that long. That is ten times cheaper than replacing the file, and just as safe. Texts
-    share a chunk that is replaced, but only when the text changes: the rows to come are filled with it.
+    share a chunk that is replaced; names of tasks only when they change: the rows to come are filled with them.
+
+    Raw chunks hold no checksum of their own, so the root keeps one of the visible rows of each (`crcs`).
     """
 
     def __init__(self, key: str, metadata: Json, store: LocalStore, digests: dict[str, str]) -> None:
@@ -66,6 +74,9 @@ class Series:
         self._chunks = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
         self._rows = int(self._chunks[0])
         self._is_text = metadata["data_type"] == "string"
+        self._fills_ahead = metadata["dimension_names"][0] != "event"
+        self.crcs: list[int] = []
+        self._pending: tuple[int, int, int] | None = None  # length, chunk and checksum once the row is visible
         self._tail: Array | None = None
         self._tail_index = -1  # which chunk the tail is
 
@@ -85,15 +96,23 @@ class Series:
         assert self._tail is not None and self._tail_index == index
         if self._is_text:
             if slot == 0 or self._tail[slot] != row[()]:
-                self._tail[slot:] = row[()]
+                self._tail[slot : None if self._fills_ahead else slot + 1] = row[()]
                 self._replace_tail()
         else:
             self._tail[slot] = row
+            data = self._tail[slot].tobytes()
             if slot == 0:
                 self._replace_tail()
             else:
-                data = self._tail[slot].tobytes()
                 self._store.patch(self._name(index), slot * len(data), data)
+            self._pending = (position + 1, index, google_crc32c.extend(self.crcs[index] if slot else 0, data))
+
+    def settle(self, length: int) -> None:
+        """The array is that long from the next root on."""
+        self.metadata["shape"][0] = length
+        if self._pending is not None and self._pending[0] == length:
+            self.crcs[self._pending[1] :] = [self._pending[2]]
+        self._pending = None
 
     def fill_rows(self, count: int, row: Array) -> None:
         """Write `count` equal rows from the start: what a late variable missed."""
@@ -105,6 +124,7 @@ class Series:
                 assert self._tail is not None
                 self._tail[: count - start] = row
                 self._replace_tail()
+                self.crcs.append(google_crc32c.value(self._tail[: count - start].tobytes()))
 
     def _start_tail(self, index: int) -> None:
         if self._tail is not None and self._tail_index == index - 1:
@@ -135,6 +155,11 @@ class Series:
         if slot:
             self._tail[slot:] = filled((1,), self.metadata)[0]
         self._replace_tail()
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether chunks have no checksum inside."""
+        return is_raw(self.metadata)
 
     def last(self, length: int) -> Any:
         """The last row of a series with a tail in memory."""
@@ -179,4 +204,4 @@ class GrowingGroup:
         """Say how many rows readers see from the next root on."""
         self.length = length
         for series in self.series.values():
-            series.metadata["shape"][0] = length
+            series.settle(length)

@@ -20,12 +20,17 @@ UNHASHED = ("paths", "workers", "device", "resources", "checkpoint", "progress")
 SEED_KEYS = ("seed", "seeds")
 
 
-def plain(value: object, where: str = "config") -> Any:
+_DEEPEST = 40
+
+
+def plain(value: object, where: str = "config", depth: int = 0) -> Any:
     """Reduce a config to what JSON holds, or say which entry cannot be.
 
     >>> plain({"lr": 0.1, "layers": (1, 2)})
     {'lr': 0.1, 'layers': [1, 2]}
     """
+    if depth > _DEEPEST:
+        raise WaterjarError(f"{where[:80]}... is nested deeper than {_DEEPEST} levels, or contains itself")
     if hasattr(value, "model_dump"):
         value = value.model_dump(mode="json")
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
@@ -34,13 +39,15 @@ def plain(value: object, where: str = "config") -> Any:
         for key in value:
             if not isinstance(key, str):
                 raise WaterjarError(f"{where} has the key {key!r}: keys must be strings")
-        return {key: plain(item, f"{where}.{key}") for key, item in value.items()}
+        return {key: plain(item, f"{where}.{key}", depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+        return [plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise WaterjarError(f"{where} = {value} has no place in JSON: use null or leave it out")
+    if isinstance(value, str) and any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise WaterjarError(f"{where} = {value!r} is not Unicode text")
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise WaterjarError(

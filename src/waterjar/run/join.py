@@ -98,7 +98,8 @@ def _side_by_side(
     if dim in dims:
         sizes[dim] = len(labels)
     shape = tuple(sizes[d] for d in new_dims)
-    values = np.full(shape, np.nan, dtype=example.dtype if example.dtype.kind == "f" else np.float64)
+    common = np.result_type(*(array.dtype for _, array, _ in found.values()))
+    values = np.full(shape, np.nan, dtype=common if common.kind == "f" else np.float64)
     codes = np.full(shape, _NOT_RECORDED, dtype=np.uint8)
     start = 0
     for (run, arrays), width in zip(parts.items(), widths, strict=True):
@@ -109,7 +110,9 @@ def _side_by_side(
             if dim not in arrays:
                 continue
             rows = np.atleast_1d(np.searchsorted(labels, arrays[dim][1]))
-            codes[tuple(place)] = _RUN_ENDED
+            ended = list(place)
+            ended[new_dims.index(dim)] = slice(rows[-1] + 1 if len(rows) else 0, None)
+            codes[tuple(ended)] = _RUN_ENDED  # a label missing before the run's end was not recorded
             place[new_dims.index(dim)] = slice(0, len(rows)) if np.array_equal(rows, np.arange(len(rows))) else rows
         if run in found:
             block = _matching(found[run][1], values[tuple(place)].shape, axis if along == "run" else None, run, name)
@@ -121,7 +124,7 @@ def _side_by_side(
         else:
             codes[tuple(place)] = _NOT_RECORDED
     if not codes.any():
-        exact = values.astype(example.dtype) if example.dtype.kind != "f" else values
+        exact = values.astype(common) if common.kind != "f" else values
         return {name: (new_dims, exact, attributes)}
     flags = {
         "long_name": f"why {name} is missing",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from waterjar.errors import WaterjarError
 from waterjar.run.provenance import now
+from waterjar.run.store import MANIFEST, sha256
 
 DECLARATION = "study.yaml"
 LEDGER = "ledger.jsonl"
@@ -31,6 +32,12 @@ def append(run: Path, run_id: str, root: str) -> None:
         ) from error
 
 
+def ensure(run: Path, run_id: str) -> None:
+    """Enter a sealed run that was killed between its seal and its line."""
+    if (run / MANIFEST).is_file() and last_root(run) is None:
+        append(run, run_id, sha256((run / MANIFEST).read_bytes()))
+
+
 def _place(run: Path) -> Path:
     """A run's own name and study, however it was addressed (`.` has no name)."""
     return Path(os.path.abspath(run))  # noqa: PTH100 - links are kept: the ledger knows a run by the name it has here
@@ -42,11 +49,11 @@ def entries(study: Path) -> list[dict[str, str]]:
     if not file.is_file():
         return []
     found = []
-    for number, line in enumerate(file.read_text().splitlines(), 1):
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
         try:
             entry = json.loads(line)
             found.append({key: str(entry[key]) for key in ("run", "run_id", "root", "sealed")})
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise WaterjarError(f"{file}, line {number} is not an entry of a ledger: {line[:80]!r}") from error
     return found
 

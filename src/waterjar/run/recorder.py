@@ -18,7 +18,7 @@ from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger, seal
 from waterjar.run import resume as resuming
 from waterjar.run.codec import Storage
-from waterjar.run.coordinates import advance, describe, layer_name
+from waterjar.run.coordinates import advance, check_variables, describe, layer_name
 from waterjar.run.provenance import collect, now
 from waterjar.run.rows import LayerTable, Row, flatten_parameters, snapshot_row, step_row
 from waterjar.run.schema import SCHEMA_VERSION, Variable, variables_of
@@ -34,7 +34,7 @@ class Recorder:
     Parameters
     ----------
     config : the resolved settings, plain data or a pydantic model. Identifies the run together with `seeds`.
-    seeds : one seed per repeat trained at once.
+    seeds : one seed per repeat trained at once; without it the config's `seed` or `seeds`, else 0.
     eval_sets : names, or a mapping name -> task it belongs to (-1 for none).
     tasks : names of the tasks in order of training, or their number.
     classes : class names, for variables per class.
@@ -62,13 +62,13 @@ class Recorder:
         path: str | os.PathLike[str],
         config: object = None,
         *,
-        seeds: Sequence[int] = (0,),
+        seeds: Sequence[int] | None = None,
         eval_sets: Sequence[str] | Mapping[str, int] = (),
         tasks: Sequence[str] | int = 1,
         classes: Sequence[str] | None = None,
         probe_sets: Sequence[str] | None = None,
         variables: Mapping[str, Variable] | None = None,
-        storage: Storage | None = None,
+        storage: Storage | Mapping[str, Any] | None = None,
         data_fingerprint: str | None = None,
         unhashed: Sequence[str] = (),
         resume: bool = False,
@@ -76,7 +76,7 @@ class Recorder:
         provenance: bool = True,
     ) -> None:
         self.path = Path(path)
-        self._variables = dict(variables or {})
+        self._variables = check_variables(variables or {})
         identity = describe(config, seeds, eval_sets, tasks, classes, probe_sets, data_fingerprint, unhashed)
         self.run_id: str = identity["run_id"]
         self.cell_id: str = identity["cell_id"]
@@ -84,7 +84,7 @@ class Recorder:
         self._probe_sets: list[str] = identity["probe_sets"]
         self._tasks: list[str] = identity["tasks"]
         self._repeats = len(identity["seeds"])
-        self.storage = storage or Storage()
+        self.storage = storage if isinstance(storage, Storage) else Storage(**(storage or {}))
         self._store = LocalStore(self.path, sync=self.storage.sync)
         self._pid = os.getpid()
         self._closed = False
@@ -98,6 +98,7 @@ class Recorder:
             if exists:
                 self._writer, self._progress = resuming.restore(self._store, self.storage, identity, resume_at)
             else:
+                identity["storage"] = self.storage.model_dump(mode="json")
                 self._writer = TreeWriter(self._store, self.storage, self._root_attributes(identity))
                 self._progress = {"step": -1}
             sessions = self._writer.attributes["provenance"]["sessions"]
@@ -110,10 +111,14 @@ class Recorder:
 
     def _check_place(self, wanted: bool, resume_at: int | None) -> bool:
         """Whether there is a run to go on with; refuse a place that must not be written to."""
-        exists = (self.path / ROOT).exists()
+        try:
+            exists = (self.path / ROOT).exists()
+            occupied = not exists and self.path.is_dir() and any(item.name != PRIVATE for item in self.path.iterdir())
+        except (OSError, ValueError) as error:
+            raise WaterjarError(f"path {str(self.path)[:200]!r} cannot be used: {error}") from error
         if exists and not wanted:
             raise WaterjarError(f"{self.path} holds a run already: pass resume=True to go on with it, or another path")
-        if not exists and self.path.is_dir() and any(item.name != PRIVATE for item in self.path.iterdir()):
+        if occupied:
             raise WaterjarError(f"{self.path} is not empty and not a run: choose a path of its own")
         if resume_at is not None and not exists and resume_at != -1:
             raise WaterjarError(f"resume_at={resume_at}, but there is no run at {self.path}: -1 starts a new one")
@@ -165,12 +170,13 @@ class Recorder:
             "resources": resources,
             "events": events,
         }
-        rows = {group: self._step_rows(group, values) for group, values in given.items() if values}
-        if not rows and not snapshot:
+        rows = {group: self._step_rows(group, values) for group, values in given.items() if values is not None}
+        rows = {group: found for group, found in rows.items() if found}
+        shots, table = self._snapshot_rows({} if snapshot is None else snapshot)
+        if not rows and not shots:
             raise WaterjarError(
                 "log() got no values: give at least one of performance, train, expert, resources, events"
             )
-        shots, table = self._snapshot_rows(snapshot or {})
         with self._writer.transaction(progress=at):
             for group, group_rows in rows.items():
                 self._writer.append(group, "step", at, group_rows)
@@ -317,6 +323,10 @@ class Recorder:
     def _snapshot_rows(self, given: Values) -> tuple[dict[str, dict[str, Row]], LayerTable | None]:
         shots: dict[str, dict[str, Row]] = {}
         table: LayerTable | None = None
+        if not isinstance(given, Mapping):
+            raise WaterjarError(
+                f"snapshot={type(given).__name__}: a mapping features, weights ... -> arrays would be right"
+            )
         for group, value in given.items():
             if group not in ("features", "weights", "attention", "streams"):
                 raise unknown_name("snapshot", group, ("features", "weights", "attention", "streams"))

@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 
 from waterjar.errors import WaterjarError
+from waterjar.run import ledger
+from waterjar.run.checks import damage, row_checksums
 from waterjar.run.codec import Json, Storage
 from waterjar.run.coordinates import Progress
 from waterjar.run.growing import GrowingGroup, Series
 from waterjar.run.root import read_array, read_root
 from waterjar.run.schema import STEP_COORDINATES
-from waterjar.run.store import ROOT, LocalStore, sha256
-from waterjar.run.writer import GROWING, TreeWriter
+from waterjar.run.store import MANIFEST, ROOT_HASH, LocalStore, sha256
+from waterjar.run.writer import GROWING, TreeWriter, expected_files
 
-_MUST_AGREE = ("run_id", "config", "seeds", "tasks", "eval_sets", "probe_sets", "classes")
+_MUST_AGREE = ("run_id", "seeds", "tasks", "eval_sets", "probe_sets", "classes")
 
 
 def restore(
@@ -25,13 +27,24 @@ def restore(
     root = read_root(store.path)
     attributes = root["attributes"]
     if attributes["status"] == "sealed":
+        ledger.ensure(store.path, attributes["run_id"])
         raise WaterjarError(f"{store.path} is sealed: it is complete and cannot be changed. Record to another path")
     for key in _MUST_AGREE:
-        if key != "config" and attributes.get(key) != identity[key]:
+        if attributes.get(key) != identity[key]:
             raise WaterjarError(
                 f"{store.path} is another run: its {key} is {attributes.get(key)!r}, not {identity[key]!r}. "
                 "Resume with what it was started with, or record to another path"
             )
+    broken = damage(store.path, root)
+    if broken:
+        listing = ", ".join(f"{what} {file}" for what, file in broken[:5])
+        raise WaterjarError(f"{store.path} is damaged and cannot be resumed: {listing}. Record it anew to another path")
+    recorded = attributes.get("storage", {})
+    if recorded.get("step_dtype", storage.step_dtype) != storage.step_dtype:
+        raise WaterjarError(
+            f"{store.path} was recorded with step_dtype {recorded['step_dtype']}, not {storage.step_dtype}: "
+            "resume with the former"
+        )
     writer = TreeWriter(store, storage, attributes)
     writer.nodes = root["consolidated_metadata"]["metadata"]
     _rebuild_groups(writer)
@@ -39,6 +52,9 @@ def restore(
     for group in writer.groups.values():
         keep = group.length if resume_at is None else int(np.sum(_steps(writer, group) <= resume_at))
         group.set_length(keep)
+        for series in group.series.values():
+            if series.is_raw:
+                series.crcs = row_checksums(store.path, series.key, series.metadata, keep)
     attributes["progress"] = progress
     attributes["status"] = "recording"
     writer.commit()
@@ -46,9 +62,10 @@ def restore(
         for series in group.series.values():
             series.read_tail(group.length)
     writer.tidy()
-    for key in store.files():
-        if key != ROOT and key not in writer.digests:
-            writer.digests[key] = sha256(store.get(key))
+    for key in expected_files(writer.nodes) - set(writer.digests):
+        writer.digests[key] = sha256(store.get(key))
+    for stale in (MANIFEST, ROOT_HASH):  # of a seal that was interrupted
+        store.delete(stale)
     return writer, progress
 
 

@@ -22,6 +22,21 @@ class NotARunError(WaterjarError):
     """A Zarr group that was never a run, which a study may pass over; a damaged run it may not."""
 
 
+class NewerSchemaError(WaterjarError):
+    """A run of a later waterjar."""
+
+
+_REQUIRED: dict[str, type] = {
+    "run_id": str,
+    "cell_id": str,
+    "config": dict,
+    "seeds": list,
+    "tasks": list,
+    "eval_sets": dict,
+    "progress": dict,
+    "provenance": dict,
+}
+
 STATUSES = ("recording", "interrupted", "sealed")
 
 
@@ -40,14 +55,20 @@ def read_root(path: Path) -> Json:
         version = attributes["waterjar_schema"]
     except (KeyError, TypeError):
         raise NotARunError(f"{path} is not a waterjar run: its {ROOT} is another's") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WaterjarError(f"{path} is damaged: its {ROOT} is not JSON ({error})") from error
     if not isinstance(version, int) or version > SCHEMA_VERSION:
-        raise WaterjarError(
-            f"{path} has schema {version}, this waterjar reads up to {SCHEMA_VERSION}: pip install --upgrade waterjar"
+        raise NewerSchemaError(
+            f"{path} has schema {version!r}, this waterjar reads up to {SCHEMA_VERSION}: pip install --upgrade waterjar"
         )
-    if attributes.get("status") not in STATUSES or "consolidated_metadata" not in root:
-        raise WaterjarError(f"{path} is damaged: its {ROOT} lacks a valid status or the metadata of its arrays")
+    faults = [key for key, kind in _REQUIRED.items() if not isinstance(attributes.get(key), kind)]
+    consolidated = root.get("consolidated_metadata")
+    if not isinstance(consolidated, dict) or not isinstance(consolidated.get("metadata"), dict):
+        faults.append("consolidated_metadata")
+    if attributes.get("status") not in STATUSES:
+        faults.append("status")
+    if faults or not isinstance(attributes["progress"].get("step"), int):
+        raise WaterjarError(f"{path} is damaged: its {ROOT} lacks a valid {', '.join(faults) or 'progress'}")
     return root
 
 

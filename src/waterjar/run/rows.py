@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,9 +64,10 @@ def fit(array: Array, dims: tuple[str, ...], sizes: Sizes, name: str) -> Array:
     full = [sizes.get(dim) for dim in dims]
     if _matches(array.shape, full):
         return array
-    left_out = [i for i, size in enumerate(full) if size == 1][: max(0, len(full) - array.ndim)]
-    if _matches(array.shape, [size for i, size in enumerate(full) if i not in left_out]):
-        return np.expand_dims(array, left_out)
+    ones = [i for i, size in enumerate(full) if size == 1]
+    for left_out in itertools.combinations(ones, max(0, len(full) - array.ndim)):
+        if _matches(array.shape, [size for i, size in enumerate(full) if i not in left_out]):
+            return np.expand_dims(array, left_out)
     right = ", ".join(f"{dim}={'any' if size is None else size}" for dim, size in zip(dims, full, strict=True))
     raise WaterjarError(f"{name} has shape {array.shape}; ({right}) would be right")
 
@@ -83,13 +85,21 @@ def step_row(value: object, variable: Variable, sizes: Sizes, eval_sets: Sequenc
     if isinstance(value, Mapping):
         values, reasons = _by_eval_set(value, dims, sizes, eval_sets, name)
     else:
-        given = value.values if isinstance(value, Masked) else to_numpy(value, name)
-        values = fit(given, dims, sizes, name).astype(np.float64)
-        reasons = np.zeros(values.shape, np.uint8)
-        if isinstance(value, Masked):
-            reasons[fit(value.where, dims, sizes, name)] = value.reason.code
+        values, reasons = _part(value, dims, sizes, name)
     reasons[np.isnan(values) & (reasons == 0)] = _NOT_A_NUMBER
     return Row(cast(values, dtype, name), reasons if reasons.any() else None, dims, variable)
+
+
+def _part(value: object, dims: tuple[str, ...], sizes: Sizes, name: str) -> tuple[Array, NDArray[np.uint8]]:
+    """Values in full shape as float64, and why some are missing so far."""
+    array = value.values if isinstance(value, Masked) else to_numpy(value, name)
+    values = fit(array, dims, sizes, name).astype(np.float64)
+    if array.dtype.kind in "iu" and (values.astype(array.dtype) != fit(array, dims, sizes, name)).any():
+        raise WaterjarError(f"{name} holds a whole number beyond 2**53, which float64 would round")
+    reasons = np.zeros(values.shape, np.uint8)
+    if isinstance(value, Masked):
+        reasons[fit(value.where, dims, sizes, name)] = value.reason.code
+    return values, reasons
 
 
 def _by_eval_set(
@@ -102,11 +112,11 @@ def _by_eval_set(
             raise unknown_name(f"{name}: eval_set", key, eval_sets)
     axis = dims.index("eval_set")
     rest = dims[:axis] + dims[axis + 1 :]
-    parts: dict[str, Array] = {}
+    parts: dict[str, tuple[Array, NDArray[np.uint8]]] = {}
     for key, item in value.items():
         if not isinstance(item, Missing):
-            parts[key] = fit(to_numpy(item, f"{name}['{key}']"), rest, sizes, f"{name}['{key}']")
-    shapes = {part.shape for part in parts.values()}
+            parts[key] = _part(item, rest, sizes, f"{name}['{key}']")
+    shapes = {part.shape for part, _ in parts.values()}
     if len(shapes) > 1:
         raise WaterjarError(f"{name} has different shapes per eval_set: {sorted(shapes)}; one shape would be right")
     shape = shapes.pop() if shapes else _known_shape(rest, sizes, name)
@@ -115,7 +125,7 @@ def _by_eval_set(
     for i, key in enumerate(eval_sets):
         item = value.get(key)
         if key in parts:
-            values[i], reasons[i] = parts[key], 0
+            values[i], reasons[i] = parts[key]
         elif isinstance(item, Missing):
             reasons[i] = item.code
     return np.moveaxis(values, 0, axis), np.ascontiguousarray(np.moveaxis(reasons, 0, axis))
@@ -136,6 +146,8 @@ def snapshot_row(
     """A row of a snapshot group, or an array written once. A mapping goes by eval_set and must be complete."""
     dims = variable.dims[1:] if variable.dims[0] == "snapshot" else variable.dims
     if isinstance(value, Mapping):
+        if "eval_set" not in dims or not probe_sets:
+            raise WaterjarError(f"{name} is given by eval_set, but has the dimensions {dims}, {len(probe_sets)} sets")
         if set(value) != set(probe_sets):
             raise WaterjarError(
                 f"{name} is given for {sorted(map(str, value))}; all of {list(probe_sets)} would be right"

@@ -68,6 +68,10 @@ class Variable:
     direction: Direction = "none"
 
     def __post_init__(self) -> None:
+        if not self.dims or not all(isinstance(dim, str) and dim for dim in self.dims):
+            raise WaterjarError(
+                f"dims {self.dims!r}: names of dimensions, the first one step or snapshot, would be right"
+            )
         if "repeat" not in self.dims and self.dims[:1] == ("snapshot",):
             raise WaterjarError(f"dims {self.dims} lack 'repeat': a snapshot is kept per repeat")
 

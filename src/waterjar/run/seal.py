@@ -8,7 +8,7 @@ and can be signed with an SSH key (`waterjar.run.signature`).
 
 from __future__ import annotations
 
-import hashlib
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +16,10 @@ from typing import Literal
 
 from waterjar.errors import WaterjarError
 from waterjar.run import ledger
-from waterjar.run.root import NotARunError, read_root
-from waterjar.run.store import PRIVATE, ROOT, LocalStore
+from waterjar.run.checks import damage
+from waterjar.run.root import NewerSchemaError, NotARunError, read_root
+from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, LocalStore, sha256
 from waterjar.run.writer import TreeWriter
-
-MANIFEST = f"{PRIVATE}/manifest.sha256"
-ROOT_HASH = f"{PRIVATE}/root.sha256"
 
 State = Literal["sealed", "open", "tampered"]
 
@@ -65,7 +63,7 @@ def close(store: LocalStore, writer: TreeWriter) -> str:
         "content": content_hash(writer.digests),
     }
     root = writer.root()
-    digests = {**writer.digests, ROOT: hashlib.sha256(root).hexdigest()}
+    digests = {**writer.digests, ROOT: sha256(root)}
     manifest = "".join(f"{digests[key]}  {key}\n" for key in sorted(digests))
     found = store.put(MANIFEST, manifest.encode())
     store.put(ROOT_HASH, _root_line(found).encode())
@@ -79,7 +77,7 @@ def content_hash(digests: dict[str, str]) -> str:
     The root (provenance, times) and /resources (seconds, memory) are left out.
     """
     lines = [f"{digests[key]}  {key}\n" for key in sorted(digests) if not key.startswith("resources/")]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return sha256("".join(lines).encode())
 
 
 def _root_line(found: str) -> str:
@@ -89,44 +87,59 @@ def _root_line(found: str) -> str:
 def read_root_hash(path: Path) -> str | None:
     """The root hash of a sealed run, from its manifest; None if there is no manifest."""
     try:
-        return hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest()
+        return sha256((path / MANIFEST).read_bytes())
     except OSError:
         return None
 
 
-def verify(path: Path) -> Verification:
+def verify(path: str | os.PathLike[str]) -> Verification:
     """Compare every file of a run with its seal.
 
-    Open runs have no seal; whether their chunks are whole is told by the checksum inside each chunk.
+    An open run has no seal yet: its files are compared with the checksums inside its chunks and its root. A seal
+    or signature beside a root that calls itself open must hold for everything but that root (sealing may have been
+    interrupted just before the root was swapped), and a signed run cannot be open.
     """
-    manifest_file = path / MANIFEST
+    folder = Path(path)
     try:
-        status = read_root(path)["attributes"]["status"]
-    except WaterjarError as error:
-        never_a_run = isinstance(error, NotARunError) or not (path / ROOT).exists()
-        if never_a_run and not manifest_file.exists():
+        root = read_root(folder)
+        status = root["attributes"]["status"]
+    except (NewerSchemaError, NotARunError) as error:
+        if isinstance(error, NewerSchemaError) or not (folder / MANIFEST).exists():
             raise
-        status = "damaged"
-    recorded = ledger.last_root(path)
-    if status not in ("sealed", "damaged"):
-        if recorded is None:
-            return Verification(path, "open")
-        problem = Problem(f"the ledger has it sealed as {recorded}, but it is open", ROOT)
-        return Verification(path, "tampered", problems=[problem])
+        root, status = {}, "damaged"
+    except WaterjarError:
+        if not (folder / ROOT).exists() and not (folder / MANIFEST).exists():
+            raise
+        root, status = {}, "damaged"
+    recorded = ledger.last_root(folder)
+    if status in ("sealed", "damaged"):
+        return _verify_sealed(folder, recorded)
+    problems = [_problem(kind, key) for kind, key in damage(folder, root)]
+    if recorded is not None:
+        problems.append(Problem(f"the ledger has it sealed as {recorded}, but it is open", ROOT))
+    if (folder / MANIFEST).exists():
+        beside = _verify_sealed(folder, None).problems
+        problems += [problem for problem in beside if problem.file != ROOT and problem not in problems]
+        if (folder / f"{MANIFEST}.sig").exists():
+            problems.append(Problem("it is signed, and was therefore sealed, but calls itself open", ROOT))
+    return Verification(folder, "tampered" if problems else "open", problems=problems)
+
+
+def _verify_sealed(path: Path, recorded: str | None) -> Verification:
     try:
-        text = manifest_file.read_bytes()
+        text = (path / MANIFEST).read_bytes()
         entries = _parse(text.decode())
     except (OSError, ValueError) as error:
         return Verification(path, "tampered", problems=[Problem(f"missing or unreadable ({error})", MANIFEST)])
-    root = hashlib.sha256(text).hexdigest()
+    root = sha256(text)
     problems = _compare(path, entries)
-    if _read(path / ROOT_HASH) != _root_line(root).encode():
+    if _read(path, ROOT_HASH) != _root_line(root).encode():
         problems.append(Problem("does not match the manifest", ROOT_HASH))
     if recorded is not None and recorded != root:
         problems.append(Problem(f"the root hash is {root}, the ledger has {recorded}", "ledger"))
-    present = set(LocalStore(path).files())
-    added = sorted(present - set(entries))
-    zarr = [key for key in added if key.endswith("zarr.json") or "/c/" in key]
+    arrays = {key.removesuffix("/zarr.json") for key in entries}
+    added = sorted(set(LocalStore(path).files()) - set(entries))
+    zarr = [key for key in added if key.endswith("zarr.json") or key.partition("/c/")[0] in arrays]
     problems += [_problem("added", key) for key in zarr]
     state: State = "tampered" if problems else "sealed"
     return Verification(path, state, root, len(entries), problems, [key for key in added if key not in zarr])
@@ -134,7 +147,7 @@ def verify(path: Path) -> Verification:
 
 def _parse(text: str) -> dict[str, str]:
     entries: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n")[:-1], 1):
         match = re.fullmatch(r"([0-9a-f]{64})  (\S.*)", line)
         if match is None or match[2].startswith("/") or ".." in match[2].split("/") or match[2] in entries:
             raise ValueError(f"line {number} is not a checksum of a file of the run")
@@ -147,17 +160,21 @@ def _parse(text: str) -> dict[str, str]:
 def _compare(path: Path, entries: dict[str, str]) -> list[Problem]:
     problems = []
     for key, digest in entries.items():
-        data = _read(path / key)
+        data = _read(path, key)
         if data is None:
             problems.append(_problem("missing", key))
-        elif hashlib.sha256(data).hexdigest() != digest:
+        elif sha256(data) != digest:
             problems.append(_problem("changed", key))
     return problems
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: Path, key: str) -> bytes | None:
+    """A file of the run itself: not a link to elsewhere, on no level, and nothing that never ends."""
+    file = path / key
     try:
-        return None if path.is_symlink() else path.read_bytes()
+        if not file.is_file() or file.resolve() != path.resolve() / key:
+            return None
+        return file.read_bytes()
     except OSError:
         return None
 

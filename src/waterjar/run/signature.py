@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from waterjar.errors import WaterjarError
-from waterjar.run.seal import MANIFEST
+from waterjar.run.store import MANIFEST, LocalStore
 
 NAMESPACE = "waterjar"
 _KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
@@ -45,10 +45,10 @@ def sign(path: Path, key: Path | None = None) -> Path:
     manifest = path / MANIFEST
     if not manifest.is_file():
         raise WaterjarError(f"{path} has no seal to sign: close its recorder first")
-    _file(path).unlink(missing_ok=True)  # ssh-keygen would ask before it overwrites
-    done = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(manifest)])
-    if done.returncode:
+    done = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], manifest.read_bytes())
+    if done.returncode or "BEGIN SSH SIGNATURE" not in done.stdout:
         raise WaterjarError(f"ssh-keygen could not sign with {key}: {done.stderr.strip()}")
+    LocalStore(path).put(f"{MANIFEST}.sig", done.stdout.encode())  # an earlier signature stays until this instant
     return _file(path)
 
 

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -20,8 +21,9 @@ ROOT = "zarr.json"
 PRIVATE = ".waterjar"
 """Holds what is not data: the lock, files in the making, manifest and signature."""
 
-_locked: set[Path] = set()
-"""Runs this process writes: POSIX locks do not conflict within one process."""
+
+MANIFEST = f"{PRIVATE}/manifest.sha256"
+ROOT_HASH = f"{PRIVATE}/root.sha256"
 
 
 def sha256(data: bytes) -> str:
@@ -38,7 +40,6 @@ class LocalStore:
         self._sync = sync
         self._known: set[Path] = set()
         self._lock: IO[str] | None = None
-        self._lock_key: Path | None = None
 
     def patch(self, key: str, offset: int, data: bytes) -> None:
         """Write into a file, at a place that no reader looks at yet."""
@@ -120,47 +121,57 @@ class LocalStore:
     def lock(self) -> None:
         """Become the only writer; a living other one is an error that names its pid.
 
-        A record lock goes with its process, so what a killed process leaves behind is in nobody's way;
-        and a forked data-loading worker does not inherit it.
+        The lock goes with its process, so what a killed one leaves behind is in nobody's way. It belongs to
+        the open file, so that reading or copying the run's folder does not lose it; a forked child (a data-loading
+        worker may outlive its parent) closes its copy at once.
         """
-        key = self.path.resolve()
-        if key in _locked:
-            raise self._refusal(os.getpid())
         try:
             self._private.mkdir(parents=True, exist_ok=True)
             handle = (self._private / "lock").open("a+")
-        except OSError as error:
-            raise WaterjarError(f"could not write to {self.path}: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise WaterjarError(f"could not write to {self.path}: {why}") from error
         try:
-            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            handle.seek(0)
+            handle.truncate()
+            handle.write(str(os.getpid()))
+            handle.flush()
+            for stale in self._private.glob("draft-*"):
+                stale.unlink()
+        except BlockingIOError as error:
             handle.seek(0)
             holder = handle.read().strip()
             handle.close()
-            raise self._refusal(holder or "unknown") from error
-        handle.seek(0)
-        handle.truncate()
-        handle.write(str(os.getpid()))
-        handle.flush()
-        self._lock, self._lock_key = handle, key
-        _locked.add(key)
-        for stale in self._private.glob("draft-*"):
-            stale.unlink()
+            raise WaterjarError(
+                f"{self.path} is being written by process {holder or 'unknown'}: a run has one writer. "
+                "Wait for it, stop it, or record to another path"
+            ) from error
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                handle.close()
+            raise self._unwritten(f"{PRIVATE}/lock", error) from error
+        self._lock = handle
+        _held.add(handle)
 
     def unlock(self) -> None:
         """Let the next writer in. The file stays: removing it would let two writers hold two locks."""
-        if self._lock is not None and self._lock_key is not None:
-            _locked.discard(self._lock_key)
+        if self._lock is not None:
             with contextlib.suppress(OSError):
                 self._lock.truncate(0)
             self._lock.close()
             self._lock = None
 
-    def _refusal(self, holder: object) -> WaterjarError:
-        return WaterjarError(
-            f"{self.path} is being written by process {holder}: a run has one writer. "
-            "Wait for it, stop it, or record to another path"
-        )
+
+_held: weakref.WeakSet[IO[str]] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    for handle in list(_held):
+        handle.close()  # the parent's lock stays: it belongs to the file as the parent opened it
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 class _Hasher(LocalStore):

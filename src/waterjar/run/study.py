@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -83,8 +84,9 @@ class Study:
             differing = [k for k in keys if len({repr(configs[cell].get(k)) for cell in cells}) > 1]
             for cell in cells:
                 parts = [method, *(f"{k.rpartition('.')[2]}={configs[cell].get(k, '–')}" for k in differing)]
-                names[cell] = ", ".join(part for part in parts if part) or cell
-        return names
+                names[cell] = ", ".join(part for part in parts if part)
+        shown = list(names.values())
+        return {c: n if n and shown.count(n) == 1 else f"{n} {c[:6]}".strip() for c, n in names.items()}
 
     @property
     def declaration(self) -> dict[str, Any]:
@@ -181,7 +183,7 @@ def open_study(path: str | os.PathLike[str]) -> Study:
     for item in os.scandir(folder):
         try:
             stat = os.stat(os.path.join(item.path, ROOT))  # noqa: PTH116, PTH118 - a thousand of them
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:  # no run, or a link that leads nowhere
             continue
         stamp = [stat.st_mtime_ns, stat.st_size, stat.st_ino]
         if item.name in known and known[item.name]["stamp"] == stamp:
@@ -234,5 +236,5 @@ def _read_index(folder: Path) -> dict[str, Any]:
 
 def _write_index(folder: Path, runs: dict[str, Any]) -> None:
     text = json.dumps({"version": _INDEX_VERSION, "runs": runs}, separators=(",", ":"))
-    if os.access(folder, os.W_OK):  # a study on a read-only disk opens all the same
+    with contextlib.suppress(WaterjarError):  # a study on a full or read-only disk opens all the same
         LocalStore(folder).put(INDEX, text.encode())

@@ -69,6 +69,8 @@ class TreeWriter:
     def root(self) -> bytes:
         """The root zarr.json with the metadata of every node consolidated in it."""
         tree = {key: self.nodes[key] for key in sorted(self.nodes)}
+        raw = [series for group in self.groups.values() for series in group.series.values() if series.is_raw]
+        self.attributes["checks"] = {series.key: series.crcs for series in raw}
         consolidated = {"kind": "inline", "must_understand": False, "metadata": tree}
         return to_json({**group_metadata(self.attributes), "consolidated_metadata": consolidated})
 
@@ -295,8 +297,13 @@ class TreeWriter:
     def tidy(self) -> None:
         """Remove files of rows and arrays that never became visible."""
         expected = expected_files(self.nodes)
-        for key in list(self.store.files()):
-            if key not in expected and (key.endswith("/zarr.json") or "/c/" in key):
+        present = list(self.store.files())
+        arrays = {path for path, node in self.nodes.items() if node["node_type"] == "array"}
+        strays = [key for key in present if key.endswith("/zarr.json") and key not in expected]
+        arrays |= {key.removesuffix("/zarr.json") for key in strays}
+        for key in present:
+            owner = key.removesuffix("/zarr.json") if key.endswith("/zarr.json") else key.partition("/c/")[0]
+            if key not in expected and owner in arrays:  # files of the user's are none of our business
                 self.store.delete(key)
         self.digests = {key: value for key, value in self.digests.items() if key in expected}
         for group in self.groups.values():
@@ -311,6 +318,9 @@ class TreeWriter:
         for group in self.groups.values():
             for series in group.series.values():
                 series.finish(group.length)
+        absent = sorted(expected_files(self.nodes) - set(self.digests))
+        if absent:
+            raise WaterjarError(f"{self.store.path} cannot be sealed: {absent[0]} was never written")
         for path, node in self.nodes.items():  # true shapes, for readers that skip the root
             self.digests[f"{path}/zarr.json"] = self.store.put(f"{path}/zarr.json", to_json(node))
 

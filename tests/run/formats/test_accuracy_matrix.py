@@ -19,7 +19,7 @@ def test_a_matrix_becomes_a_run(tmp_path: Path) -> None:
     assert data.epoch.values.tolist() == [0, 1, 1, 1]
     assert data.total_epoch.values.tolist() == [0, 1, 2, 3]
     assert data.eval_task.values.tolist() == [0, 1, 2]
-    assert data.accuracy_reason.values[1].tolist() == [0, 0, 2]
+    assert data.accuracy_reason.values[1].tolist() == [0, 0, 1]
     np.testing.assert_array_equal(run["expert"].accuracy.values.ravel(), [0.91, 0.92, 0.93])
     assert waterjar.verify(run.path).state == "sealed"
 

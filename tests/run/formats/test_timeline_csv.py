@@ -27,8 +27,8 @@ def read(tmp_path: Path, text: str, **options: object) -> waterjar.Study:
 
 def test_in(tmp_path: Path) -> None:
     study = read(tmp_path, GOOD)
-    assert [entry.name for entry in study.entries] == ["derpp-42", "sgd-1"]
-    data = study.run("derpp-42")["performance"].squeeze("repeat")
+    assert [entry.name for entry in study.entries] == ["derpp-seed42", "sgd-seed1"]
+    data = study.run("derpp-seed42")["performance"].squeeze("repeat")
     assert data.effective_epoch.values.tolist() == [0, 1.5]
     assert data.seed.item() == 42
     assert data.eval_task.values.tolist() == [0, 1]
@@ -36,19 +36,19 @@ def test_in(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.top5_accuracy.values, [[0.9, np.nan], [0.8, 0.7]])
     np.testing.assert_array_equal(data.loss.values, [[1.25, 2.5], [np.nan, 1e-3]])
     assert data.loss_reason.values[1, 0] == 1
-    assert waterjar.verify(study.path / "sgd-1").state == "sealed"
+    assert waterjar.verify(study.path / "sgd-seed1").state == "sealed"
 
 
 def test_in_and_out_again_is_the_same_table(tmp_path: Path) -> None:
     study = read(tmp_path, GOOD)
     out = waterjar.to_csv(study, tmp_path / "out.csv")
     again = waterjar.from_csv(out, tmp_path / "again")
-    for name in ("derpp-42", "sgd-1"):
+    for name in ("derpp-seed42", "sgd-seed1"):
         left, right = (s.run(name)["performance"].load() for s in (study, again))
         assert left.equals(right)
     second = waterjar.to_csv(again, tmp_path / "second.csv")
     assert second.read_bytes() == out.read_bytes()
-    assert waterjar.to_csv(again.run("sgd-1"), tmp_path / "one.csv").read_text().count("\n") == 2
+    assert waterjar.to_csv(again.run("sgd-seed1"), tmp_path / "one.csv").read_text().count("\n") == 2
 
 
 @settings(max_examples=20, deadline=None)
@@ -58,7 +58,7 @@ def test_every_float_survives(values: list[float], tmp_path_factory: pytest.Temp
     lines = [f"m,0,{i},t1_all,{value!r}" for i, value in enumerate(values)]
     text = "method,seed,epoch_eff,split,acc\n" + "\n".join(lines) + "\n"
     study = read(folder, text)
-    found = study.run("m-0")["performance"].accuracy.values.ravel()
+    found = study.run("m-seed0")["performance"].accuracy.values.ravel()
     np.testing.assert_array_equal(found, values)
 
 
@@ -119,3 +119,27 @@ def test_nothing_to_write(tmp_path: Path) -> None:
         recorder.log(epoch=0, train={"loss": 1})
     with pytest.raises(WaterjarError, match="there is no performance to write"):
         waterjar.to_csv(waterjar.open_run(tmp_path / "run"), tmp_path / "out.csv")
+
+
+def test_cells_of_one_learner_and_diverged_losses_survive(tmp_path: Path) -> None:
+    for lr in (0.1, 0.2):
+        with Recorder(tmp_path / "s" / str(lr), {"learner": "er", "lr": lr}, eval_sets=["t1_all"]) as recorder:
+            recorder.log(epoch=0, performance={"accuracy": lr, "loss": float("inf")})
+    study = waterjar.open_study(tmp_path / "s")
+    again = waterjar.from_csv(waterjar.to_csv(study, tmp_path / "x.csv"), tmp_path / "again")
+    assert {run.config["method"] for run in again} == {"er, lr=0.1", "er, lr=0.2"}
+    assert all(run["performance"].loss.values == np.inf for run in again)
+    with pytest.raises(WaterjarError, match="are both method 'er', seed 0"):
+        waterjar.to_csv(list(study), tmp_path / "y.csv")
+    with pytest.raises(WaterjarError, match="could not write"):
+        waterjar.to_csv(study, tmp_path / "no" / "where.csv")
+    with pytest.raises(WaterjarError, match="splits='t1_all': a list"):
+        waterjar.from_csv(tmp_path / "x.csv", tmp_path / "z", splits="t1_all")
+
+
+def test_odd_methods_get_folders_of_their_own(tmp_path: Path) -> None:
+    lines = [f"{m},{s},0,t1_all,0.5" for m, s in (("a", -1), ("a-", 1), ("x" * 300, 1), ("1_0", 2))]
+    study = read(tmp_path, "method,seed,epoch_eff,split,acc\n" + "\n".join(lines) + "\n")
+    assert len(study) == 4
+    with pytest.raises(WaterjarError, match="acc '1_0' is not a number"):
+        read(tmp_path / "..", "method,seed,epoch_eff,split,acc\na,1,0,t1_all,1_0\n")

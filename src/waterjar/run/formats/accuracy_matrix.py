@@ -9,8 +9,10 @@ import numpy as np
 
 from waterjar.errors import WaterjarError
 from waterjar.run.arrays import to_numpy
+from waterjar.run.identity import digest
 from waterjar.run.reader import Run, open_run
 from waterjar.run.recorder import Recorder
+from waterjar.run.rows import Masked, masked
 
 
 def from_accuracy_matrix(
@@ -64,15 +66,22 @@ def from_accuracy_matrix(
     scale = 100.0 if percent else 1.0
     for name, array in {"matrix": values, **extra}.items():
         _check_range(name, array, scale)
-    source = {"source": "accuracy matrix"} if config is None else config
+    everything = {"matrix": values, **extra}
+    content = {name: [repr(float(x)) for x in array.ravel()] for name, array in everything.items()}
+    source = {"source": "accuracy matrix", "content": digest(content)} if config is None else config
     sets = {name: j for j, name in enumerate(names)}
     with Recorder(path, source, seeds=numbers, eval_sets=sets, tasks=names) as recorder:
         if "initial" in extra:
-            recorder.log(epoch=0, train_task=0, performance={"accuracy": extra["initial"].T / scale})
+            recorder.log(epoch=0, train_task=0, performance={"accuracy": _known(extra["initial"].T / scale)})
         for i in range(trained):
-            own = {"accuracy": extra["expert"].T / scale} if "expert" in extra and i == trained - 1 else None
-            recorder.log(epoch=1, train_task=i, performance={"accuracy": values[:, i].T / scale}, expert=own)
+            own = {"accuracy": _known(extra["expert"].T / scale)} if "expert" in extra and i == trained - 1 else None
+            recorder.log(epoch=1, train_task=i, performance={"accuracy": _known(values[:, i].T / scale)}, expert=own)
     return open_run(path)
+
+
+def _known(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Masked:
+    """NaN in a matrix says that it was not measured."""
+    return masked(values, np.isnan(values), "not_recorded")
 
 
 def _with_repeat(given: object, name: str, ndim: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -90,5 +99,5 @@ def _check_range(name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.float
     outside = (array < 0) | (array > scale)
     if outside.any():
         place = tuple(int(i) for i in np.argwhere(outside)[0][1:])
-        hint = ": pass percent=True for percentages" if scale == 1.0 and array.max() <= 100 else ""
+        hint = ": pass percent=True for percentages" if scale == 1.0 and np.nanmax(array) <= 100 else ""
         raise WaterjarError(f"{name}{list(place)} = {array[outside][0]} is not between 0 and {scale:g}{hint}")

@@ -46,13 +46,15 @@ def from_csv(file: str | os.PathLike[str], out: str | os.PathLike[str], *, split
     The lines of a run may come in any order. Duplicate keys, unknown splits and cells that are not numbers
     are errors with their line; nothing is written then. An empty cell is a missing value.
     """
+    if isinstance(splits, str):
+        raise WaterjarError(f"splits={splits!r}: a list of names would be right")
     cells, columns = _parse(Path(file), splits)
     study = create_study(out, {"kind": "timeline", "source": Path(file).name})
     runs: dict[tuple[str, int], dict[float, dict[str, dict[str, float | None]]]] = {}
     for (method, seed, epoch, split), values in cells.items():
         runs.setdefault((method, seed), {}).setdefault(epoch, {})[split] = values
     for (method, seed), steps in runs.items():
-        folder = study / f"{_folder(method)}-{seed}"
+        folder = study / f"{_folder(method)}-seed{seed}"
         present = {split for evaluations in steps.values() for split in evaluations}
         sets = {
             split: (0 if split.startswith("t1_") else -1 if split not in SPLITS else 1)
@@ -82,7 +84,7 @@ def from_csv(file: str | os.PathLike[str], out: str | os.PathLike[str], *, split
 
 def _folder(method: str) -> str:
     """A method as part of a directory's name; where signs had to go, a hash keeps two methods apart."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", method).lstrip(".")
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", method).lstrip(".")[:60]
     return plain if plain == method else f"{plain}-{digest(method)[:6]}"
 
 
@@ -151,10 +153,12 @@ def _number(text: str, column: str, where: str) -> float | None:
     if not text.strip():
         return None
     try:
+        if "_" in text:
+            raise ValueError
         number = float(text)
     except ValueError:
         raise WaterjarError(f"{where}: {column} {text!r} is not a number") from None
-    if not math.isfinite(number):
+    if math.isnan(number) or (math.isinf(number) and column != "loss"):  # a diverged loss is a value
         raise WaterjarError(f"{where}: {column} {text!r} is not finite; leave the cell empty if there is no value")
     return number
 
@@ -162,47 +166,51 @@ def _number(text: str, column: str, where: str) -> float | None:
 def to_csv(runs: Run | Study | Iterable[Run], file: str | os.PathLike[str]) -> Path:
     """Write the performance of runs as a timeline, one line per evaluation that was recorded.
 
-    `epoch_eff` is the effective epoch. In the tasks before the last one it stands still at 0, so of steps
-    with the same one the last is kept: what the network knew when the last task began.
+    The method is the name of the run's cell. `epoch_eff` is the effective epoch; in the tasks before the last one it
+    stands still, so of steps with the same one the last is kept: what the network knew when the last task began.
     """
+    names = runs.cell_names if isinstance(runs, Study) else {}
     lines: list[dict[str, Any]] = []
-    columns: set[str] = set()
+    owner: dict[tuple[str, int], Path] = {}
     for run in [runs] if isinstance(runs, Run) else runs:
-        found = _lines(run)
-        columns |= {column for line in found for column in line}
-        lines += found
+        method = names.get(run.cell_id) or method_of(run.config) or run.cell_id
+        for seed in run.seeds:
+            if (method, seed) in owner:
+                raise WaterjarError(
+                    f"{owner[method, seed]} and {run.path} are both method {method!r}, seed {seed}: "
+                    "give a study, which tells its cells apart"
+                )
+            owner[method, seed] = run.path
+        lines += _lines(run, method)
     if not lines:
         raise WaterjarError("there is no performance to write: none of the runs has accuracies")
-    header = [*_REQUIRED, *(column for column in ("top5", "loss") if column in columns)]
+    header = [*_REQUIRED, *(column for column in ("top5", "loss") if any(column in line for line in lines))]
     path = Path(file)
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, header, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
+    try:
+        with path.open("w", newline="", encoding="utf-8") as handle:
+            writer = csv.DictWriter(handle, header, restval="", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(lines)
+    except OSError as error:
+        raise WaterjarError(f"could not write {path}: {error.strerror}") from error
     return path
 
 
-def _lines(run: Run) -> list[dict[str, Any]]:
+def _lines(run: Run, method: str) -> list[dict[str, Any]]:
     if "performance" not in run.groups:
         return []
     data = run.load("performance")
-    epochs = data["effective_epoch"].values
-    last_of_epoch = {float(epoch): position for position, epoch in enumerate(epochs)}
+    values = {column: data[name].values for column, name in _COLUMNS.items() if name in data}
+    if "acc" not in values:
+        return []
+    last_of_epoch = {float(epoch): position for position, epoch in enumerate(data["effective_epoch"].values)}
     lines = []
-    for repeat, seed in enumerate(data["seed"].values):
+    for repeat, seed in enumerate(run.seeds):
         for epoch, position in last_of_epoch.items():
-            for split in data["eval_set"].values:
-                values = {}
-                for column, name in _COLUMNS.items():
-                    if name in data:
-                        value = float(data[name].sel(eval_set=split).isel(step=position, repeat=repeat))
-                        values[column] = "" if math.isnan(value) else repr(value)
-                if any(values.values()):
-                    key = {
-                        "method": method_of(run.config) or run.cell_id,
-                        "seed": int(seed),
-                        "epoch_eff": repr(epoch),
-                        "split": str(split),
-                    }
-                    lines.append({**key, **values})
+            for j, split in enumerate(data["eval_set"].values):
+                found = {column: float(array[position, j, repeat]) for column, array in values.items()}
+                cells = {column: "" if math.isnan(value) else repr(value) for column, value in found.items()}
+                if any(cells.values()):
+                    key = {"method": method, "seed": seed, "epoch_eff": repr(epoch), "split": str(split)}
+                    lines.append({**key, **cells})
     return lines

@@ -1,4 +1,4 @@
-"""Figures, one a file: `figures.learning_curves(run)` is the function of that name in the file of that name.
+"""Figures, one a file: `figures.draw("learning_curves", run)` calls the function of that name in the file of that name.
 
 The contract: a figure takes what it shows first, `ax=` to draw into a figure of yours, draws in the house
 style, stamps the root hashes of its runs, and returns the matplotlib figure. A new file here is a new figure.

@@ -46,6 +46,9 @@ def learning_curves(
                 raise unknown_name(f"{group}: variable", variable, [str(name) for name in data.data_vars])
             if over not in data.coords:
                 raise unknown_name("over", over, [str(n) for n, c in data.coords.items() if c.dims == ("step",)])
+            extra = [str(dim) for dim in data[variable].dims if dim not in ("step", "eval_set", "repeat")]
+            if extra:
+                raise WaterjarError(f"{variable} is per {', '.join(extra)}: learning curves have no place for it")
             chosen = _chosen(data, eval_sets)
             for name in chosen:
                 parts = (label,) if label and len(chosen) == 1 else (label, name)
@@ -74,7 +77,7 @@ def _curves(source: Run | Study, group: str) -> tuple[dict[str, xr.Dataset], lis
     if isinstance(source, Study):
         loaded = source.load(group)
         names = source.cell_names if len(source.cells) > 1 else dict.fromkeys(source.cells, "")
-        return {names[cell]: data for cell, data in loaded.items()}, [entry.root_hash for entry in source.entries]
+        return {names[cell]: data for cell, data in loaded.items()}, [run.root_hash for run in source]
     raise WaterjarError(f"learning_curves shows a run or a study, not {type(source).__name__}: open it first")
 
 
@@ -89,6 +92,8 @@ def _chosen(data: xr.Dataset, eval_sets: Sequence[str] | None) -> list[str]:
     if "eval_set" not in data.dims:
         return [""]
     present = [str(name) for name in data["eval_set"].values]
+    if eval_sets is not None and not eval_sets:
+        raise WaterjarError(f"eval_sets is empty: some of {present} would be right")
     for name in eval_sets or ():
         if name not in present:
             raise unknown_name("eval_set", name, present)
@@ -102,7 +107,7 @@ def _draw(ax: Axes, curve: xr.DataArray, over: str, name: str, style: dict[str, 
     with np.errstate(all="ignore"):
         complete = ~np.isnan(values).any(axis=1)
         mean = np.where(complete, values.mean(axis=1), np.nan)
-    ax.plot(x, mean, label=name or None, marker="o" if complete.sum() < 3 else None, **style)  # type: ignore[arg-type]
+    ax.plot(x, mean, label=name.lstrip("_") or None, marker="o" if complete.sum() < 3 else None, **style)  # type: ignore[arg-type]
     if values.shape[1] > 1:
         low, high = values.min(axis=1), values.max(axis=1)
         ax.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)

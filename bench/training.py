@@ -1,0 +1,433 @@
+"""Training speed and memory of the lab, beside avalanche-lib, Mammoth and a plain loop: one core, batch 32.
+
+Both sides get the same images, network, augmentation (crop, flip) and number of evaluated images, each in a process of
+its own. A round is an epoch and an evaluation; rounds alternate, and a line gives the median of their ratios, in images
+per CPU second. Our side is the trainer as it is: it also plants the shortcut, records the step and writes checkpoints.
+
+Peers do it their usual way: PIL and torchvision image by image, no worker processes. derpp is not the same work in one
+respect: Mammoth augments anew what it replays, we replay the view that was learned (see `_reservoir`).
+
+avalanche-lib is taken where it is installed, Mammoth where MAMMOTH_PATH names a checkout, CIFAR-100 from the .npz that
+WATERJAR_CIFAR100 names or ../shared/data; without it the images are glyphs. `--quick` shows that all of it runs; in its
+short rounds, what happens once a round weighs too much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+import types
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from waterjar.lab import data, networks
+from waterjar.lab.augmentation import CROP_FLIP
+from waterjar.lab.config import Augmentation, RunConfig, Tasks, Training
+from waterjar.lab.data import ImageData
+from waterjar.lab.evaluation import EVAL_SETS, Tally, evaluation_sets
+from waterjar.lab.tasks import TASKS, arrange
+from waterjar.lab.trainer import Trainer
+from waterjar.run.recorder import Recorder
+
+BATCH, EVAL_BATCH, RATE = 32, 250, 0.01
+CIFAR = Path(__file__).resolve().parents[1] / "../shared/data/cifar100_12super.npz"
+
+
+class Job(NamedTuple):
+    """What both sides of a race train; it goes to spawned processes."""
+
+    cache: str
+    config: RunConfig
+
+
+Contestant = Callable[[Job, Callable[[], None]], None]
+"""Sets up, calls its second argument once when it is ready, and again after every round."""
+
+
+def ours(job: Job, lap: Callable[[], None]) -> None:
+    """The trainer, with a stop after each evaluation."""
+
+    class Paced(Trainer):
+        def evaluate(self) -> dict[str, Tally]:
+            tallies = super().evaluate()
+            lap()
+            return tallies
+
+    config, images = job.config, data.from_cache(job.cache)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Paced(config, images, device="cpu", checkpoints=Path(folder, "checkpoints"), every=60.0)
+        names = trainer.experiment.class_names
+        with Recorder(
+            Path(folder, "run"), config.to_plain(), seeds=[config.seed], eval_sets=EVAL_SETS, tasks=TASKS, classes=names
+        ) as recorder:
+            trainer.go(recorder)
+
+
+class Arrays(NamedTuple):
+    """A job as a peer gets it: the images of T2, labels from 0, as many test images as we look at, our network."""
+
+    train: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]
+    test: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    network: networks.Network
+
+
+def arrays_of(job: Job) -> Arrays:
+    images = data.from_cache(job.cache)
+    experiment = arrange(images, job.config)
+    first, rows = experiment.n_t1, experiment.train_rows["t2"]
+    shown = sum(len(chosen.rows) for chosen in evaluation_sets(experiment))
+    test = np.resize(np.flatnonzero(experiment.labels["test"] >= first), shown)
+    return Arrays(
+        images.train_images[rows],
+        experiment.labels["train"][rows] - first,
+        images.test_images[test],
+        experiment.labels["test"][test] - first,
+        *data.channel_statistics(images.train_images, rows),
+        networks.build(
+            job.config.backbone, n_classes=experiment.n_classes, image_shape=(3, *images.image_size), seed=0
+        ),
+    )
+
+
+def avalanche_naive(job: Job, lap: Callable[[], None]) -> None:
+    """nc_benchmark, Naive, metrics of accuracy and loss, no logger."""
+    kind, transforms = torchvision().datasets.CIFAR100, torchvision().transforms
+    benchmarks: Any = importlib.import_module("avalanche.benchmarks")
+    metrics: Any = importlib.import_module("avalanche.evaluation.metrics")
+    plugins: Any = importlib.import_module("avalanche.training.plugins")
+    supervised: Any = importlib.import_module("avalanche.training.supervised")
+    given = arrays_of(job)
+    crop = transforms.RandomCrop(given.train.shape[1], padding=CROP_FLIP.padding)
+    last = [transforms.ToTensor(), transforms.Normalize(given.mean, given.std)]
+    benchmark = benchmarks.nc_benchmark(
+        filled(kind, given.train, given.train_labels),
+        filled(kind, given.test, given.test_labels),
+        n_experiences=1,
+        task_labels=False,
+        train_transform=transforms.Compose([crop, transforms.RandomHorizontalFlip(), *last]),
+        eval_transform=transforms.Compose(last),
+    )
+    strategy = supervised.Naive(
+        model=given.network,
+        optimizer=torch.optim.SGD(given.network.parameters(), lr=RATE),
+        criterion=torch.nn.CrossEntropyLoss(),
+        train_mb_size=BATCH,
+        eval_mb_size=EVAL_BATCH,
+        evaluator=plugins.EvaluationPlugin(
+            metrics.accuracy_metrics(epoch=True, experience=True),
+            metrics.loss_metrics(epoch=True, experience=True),
+            loggers=[],
+        ),
+    )
+    while True:
+        lap()
+        strategy.train(benchmark.train_stream, num_workers=0)
+        strategy.eval(benchmark.test_stream, num_workers=0)
+
+
+def mammoth(job: Job, lap: Callable[[], None]) -> None:
+    """Its data loader, `train_single_epoch` and `evaluate`, on a data set and a backbone that we register."""
+    if "MAMMOTH_PATH" not in os.environ:
+        raise ImportError("MAMMOTH_PATH does not name a checkout of it")
+    torchvision()
+    clip: Any = types.ModuleType("open_clip")  # one of its data sets would download weights while it is imported
+    clip.create_model_and_transforms = lambda *_, **__: (None, None, None)
+    sys.modules["open_clip"] = clip
+    sys.path.insert(0, os.environ["MAMMOTH_PATH"])
+    logging.disable(logging.CRITICAL)
+    notebooks: Any = importlib.import_module("utils.notebooks")
+    source: Any = importlib.import_module("datasets.seq_cifar100")
+    datasets: Any = importlib.import_module("datasets")
+    backbones: Any = importlib.import_module("backbone")
+    training: Any = importlib.import_module("utils.training")
+    torch.set_num_threads(1)  # it has set 2
+    given = arrays_of(job)
+
+    class Backbone(backbones.MammothBackbone):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = given.network
+
+        def forward(self, x: Tensor, returnt: str = "out") -> Any:
+            return self.network(x)
+
+    class Bench(source.SequentialCIFAR100):  # type: ignore[misc]
+        NAME, N_TASKS = "waterjar-bench", 1
+        N_CLASSES_PER_TASK = N_CLASSES = int(given.train_labels.max()) + 1
+
+        def get_data_loaders(self) -> Any:
+            transforms = torchvision().transforms
+            plain = transforms.Compose([transforms.ToTensor(), self.get_normalization_transform()])
+            train = filled(source.MyCIFAR100, given.train, given.train_labels, self.TRANSFORM)
+            train.not_aug_transform = transforms.ToTensor()
+            return source.store_masked_loaders(
+                train, filled(source.TCIFAR100, given.test, given.test_labels, plain), self
+            )
+
+    datasets.register_dataset("waterjar-bench")(Bench)
+    backbones.register_backbone("waterjar-network")(Backbone)
+    settings = {"backbone": "waterjar-network", "lr": RATE, "batch_size": BATCH, "n_epochs": 1, "num_workers": 0}
+    settings |= {key: value for key, value in job.config.learner_settings.items() if key != "lr"}
+    settings |= {"non_verbose": 1, "base_path": tempfile.gettempdir()}
+    model, dataset = notebooks.load_runner(job.config.learner, "waterjar-bench", settings)
+    model.net.train()
+    loader, _ = dataset.get_data_loaders()
+    model.meta_begin_task(dataset)
+    with training.track_system_stats(device="cpu") as tracker:
+        for epoch in range(sys.maxsize):
+            lap()
+            model.meta_begin_epoch(epoch, dataset)
+            bar = training.tqdm(loader, disable=True)
+            training.train_single_epoch(model, loader, model.args, epoch, bar, system_tracker=tracker)
+            model.meta_end_epoch(epoch, dataset)
+            dataset.evaluate(model, dataset)
+
+
+def plain_loop(job: Job, lap: Callable[[], None]) -> None:
+    """What one writes by hand: images in memory, augmented by the batch."""
+    given = arrays_of(job)
+    network, generator = given.network, torch.Generator().manual_seed(0)
+    mean, std = (torch.tensor(values).view(-1, 1, 1) * 255 for values in (given.mean, given.std))
+    train, test = (torch.from_numpy(images).permute(0, 3, 1, 2) for images in (given.train, given.test))
+    labels, test_labels = torch.from_numpy(given.train_labels), torch.from_numpy(given.test_labels)
+    optimiser = torch.optim.SGD(network.parameters(), lr=RATE)
+    size, padding = train.shape[-1], CROP_FLIP.padding
+
+    def augmented(images: Tensor) -> Tensor:
+        count = len(images)
+        padded = functional.pad(images, (padding,) * 4)
+        top, left = torch.randint(2 * padding + 1, (2, count, 1), generator=generator) + torch.arange(size)
+        left = torch.where(torch.rand(count, 1, generator=generator) < 0.5, left.flip(1), left)
+        return padded[torch.arange(count)[:, None, None], :, top[:, :, None], left[:, None, :]].permute(0, 3, 1, 2)
+
+    while True:
+        lap()
+        network.train()
+        for part in torch.split(torch.randperm(len(labels), generator=generator), BATCH):
+            loss = functional.cross_entropy(network((augmented(train[part]) - mean) / std), labels[part])
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+        network.eval()
+        with torch.inference_mode():
+            for part in torch.split(torch.arange(len(test)), EVAL_BATCH):
+                (network((test[part] - mean) / std).argmax(1) == test_labels[part]).sum().item()
+
+
+def torchvision() -> Any:
+    """Torchvision, also beside a CPU build of torch that it was not compiled for."""
+    try:
+        return importlib.import_module("torchvision")
+    except RuntimeError:
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        for name in ("nms", "qnms"):  # it looks these up when imported; nobody calls them here
+            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return importlib.import_module("torchvision")
+
+
+def filled(kind: Any, images: NDArray[np.uint8], labels: NDArray[np.int64], transform: Any = None) -> Any:
+    """A torchvision CIFAR data set of our images, without the download that its constructor starts."""
+    made = kind.__new__(kind)
+    made.data, made.targets, made.transform, made.target_transform = images, labels.tolist(), transform, None
+    return made
+
+
+def process(run: Contestant, job: Job, pipe: Connection) -> None:
+    """What a contestant's process does: tell the CPU seconds of each round, then wait for the next one to be called."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # errors are still seen
+    began = time.process_time()
+
+    def lap() -> None:
+        nonlocal began
+        pipe.send(time.process_time() - began)
+        pipe.recv()
+        began = time.process_time()
+
+    try:
+        run(job, lap)
+    except ImportError as error:
+        pipe.send(str(error))
+
+
+class Side:
+    """A contestant at work, seen from outside."""
+
+    def __init__(self, run: Contestant, job: Job) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._name = run.__name__
+        self._pipe, theirs = context.Pipe()
+        self.process = context.Process(target=process, args=(run, job, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def report(self) -> float | str:
+        """When the round is over: its CPU seconds. At first, those of getting ready, or why it cannot start."""
+        try:
+            told: float | str = self._pipe.recv()
+        except EOFError:
+            sys.exit(f"{self._name} broke off: its error stands above")
+        return told
+
+    def round(self) -> float:
+        self._pipe.send("go")
+        return float(self.report())
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.join()
+
+
+def race(peer: Contestant, job: Job, rounds: int) -> list[tuple[float, float]] | str:
+    """CPU seconds of (ours, peer), round by round, or why there are none. A first round compiles, and is left out."""
+    sides = [Side(ours, job), Side(peer, job)]
+    try:
+        for ready in [side.report() for side in sides]:
+            if isinstance(ready, str):
+                return ready
+        return [(sides[0].round(), sides[1].round()) for _ in range(rounds + 1)][1:]
+    finally:
+        for side in sides:
+            side.stop()
+
+
+def say(what: str, ratio: float, limit: float, *, floor: bool) -> bool:
+    over = ratio >= limit
+    bound, mark = "floor" if floor else "limit", "OVER" if over else "UNDER"
+    sys.stdout.write(f"{what}: ratio {ratio:.2f}, {bound} {limit:g}, {mark}{'' if over == floor else ' - missed'}\n")
+    sys.stdout.flush()
+    return over == floor
+
+
+def compare(what: str, peer: Contestant, job: Job, rounds: int, floor: float) -> bool:
+    told = race(peer, job, rounds)
+    what = f"{what} / {peer.__name__.replace('_', ' ')}"
+    if isinstance(told, str):
+        sys.stdout.write(f"{what}: not measured ({told})\n")
+        return True
+    count = len(arrange(data.from_cache(job.cache), job.config).train_rows["t2"])
+    mine, theirs = (count / statistics.median(seconds) for seconds in zip(*told, strict=True))
+    ratio = statistics.median(peer_seconds / our_seconds for our_seconds, peer_seconds in told)
+    return say(f"{what}: {mine:,.0f} / {theirs:,.0f} images per CPU second", ratio, floor, floor=True)
+
+
+def mapped_and_private(side: Side, cache: str) -> tuple[int, int]:
+    """MB of a process: its share of the images (a page of n processes counts 1/n for each), and what is its alone."""
+    share = private = 0
+    of_images = False
+    for line in Path(f"/proc/{side.process.pid}/smaps").read_text(encoding="utf-8").splitlines():
+        key, _, rest = line.partition(":")
+        if "-" in key:  # the addresses of the next mapping
+            of_images = cache in rest
+        elif of_images and key == "Pss":
+            share += int(rest.split()[0])
+        elif not of_images and key == "Private_Dirty":
+            private += int(rest.split()[0])
+    return share // 1024, private // 1024
+
+
+def memory(large: Job, small: Job) -> list[bool]:
+    """Two workers on one cache; and one on a smaller cache, to see whether a worker copies what it maps."""
+    if not Path("/proc/self/smaps").exists():
+        sys.stdout.write("images in memory, 2 workers / 1: not measured (there is no /proc/self/smaps)\n")
+        return []
+    sides: list[Side] = []
+    seen: list[list[tuple[int, int]]] = []
+    for job in (large, large, small):
+        sides.append(Side(ours, job))
+        sides[-1].report()
+        sides[-1].round()
+        seen.append([mapped_and_private(side, job.cache) for side in sides])
+    for side in sides:
+        side.stop()
+    (alone, private), both, less = seen[0][0], sum(share for share, _ in seen[1]), seen[2][2]
+    growth = f"{private - less[1]} / {alone - less[0]} MB"
+    return [
+        say(f"images in memory, 2 workers / 1: {both} / {alone} MB", both / alone, 1.1, floor=False),
+        say(f"private memory / images, growth: {growth}", (private - less[1]) / (alone - less[0]), 0.25, floor=False),
+    ]
+
+
+def part(images: ImageData, train: int, test: int) -> ImageData:
+    """The first images of each class."""
+    splits = []
+    for count, source, labels, index in (
+        (train, images.train_images, images.train_labels, images.train_index),
+        (test, images.test_images, images.test_labels, images.test_index),
+    ):
+        rows = np.concatenate([np.flatnonzero(labels == label)[:count] for label in np.unique(labels)])
+        splits.append((source[rows], labels[rows], index[rows]))
+    names = {"class_names": images.class_names, "superclass_names": images.superclass_names}
+    owners = images.class_superclass
+    return data.image_data(images.name, train=splits[0], test=splits[1], class_superclass=owners, **names)
+
+
+def job_of(cache: Path, tasks: Tasks, learner: str = "sgd", backbone: str = "small_cnn", **settings: Any) -> Job:
+    config = RunConfig(
+        scenario="scratch_t2",
+        learner=learner,
+        learner_settings={"lr": RATE, **settings},
+        backbone=backbone,
+        backbone_settings={},
+        data="bench",
+        tasks=tasks,
+        augmentation=Augmentation(t1=CROP_FLIP, t2=CROP_FLIP),
+        training=Training(epochs_t2=1000, batch_size=BATCH),
+    )
+    return Job(str(cache), config)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few images, two rounds")
+    quick = parser.parse_args().quick
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the processes to come
+    rounds, many = (2, 80) if quick else (7, 400)
+    path = Path(os.environ.get("WATERJAR_CIFAR100", CIFAR))
+    glyphs = {"alphabets": 12, "characters": 5, "train_per_class": many, "test_per_class": many // 4}
+    images = data.load("npz", path=path) if path.exists() else data.load("glyphs", **glyphs)
+    name = "CIFAR-100" if path.exists() else "glyphs"
+    sys.stdout.write(f"{name}, batch {BATCH}, {rounds} rounds, load {os.getloadavg()[0]:.1f}\n")
+    with tempfile.TemporaryDirectory() as folder:
+        whole, some, few = (
+            data.to_cache(kept, folder) for kept in (images, part(images, many, 20), part(images, 17, 1))
+        )
+        del images
+        four = Tasks(t1_superclasses=(0,), t2_superclasses=(8, 9, 10, 11), validation=0.025)
+        two = Tasks(t1_superclasses=(0,), t2_superclasses=(8, 9), validation=1 / 17)
+        sgd = job_of(some, four)
+        derpp = job_of(some, four, "derpp", alpha=0.1, beta=0.5, buffer_size=500, minibatch_size=BATCH)
+        fine = [
+            compare("small CNN, sgd", avalanche_naive, sgd, rounds, 3.0),
+            compare("small CNN, sgd", mammoth, sgd, rounds, 3.5),
+            compare("small CNN, derpp", mammoth, derpp, rounds, 3.0),
+            compare("ResNet-18, sgd", plain_loop, job_of(few, two, backbone="resnet18"), min(rounds, 5), 0.95),
+            *memory(job_of(whole, Tasks()), job_of(few, Tasks(validation=1 / 17))),
+        ]
+    sys.exit(0 if all(fine) else 1)
+
+
+if __name__ == "__main__":
+    main()

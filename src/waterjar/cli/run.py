@@ -1,0 +1,186 @@
+"""`waterjar run`: the runs of a declared study, with a live table of how far they are."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from waterjar.lab.study import Job
+    from waterjar.lab.study.progress import JobProgress
+
+NAME = "run"
+
+
+def command(
+    declaration: Annotated[Path, typer.Argument(help="The study's YAML file; `waterjar new` writes one.")],
+    out: Annotated[Path, typer.Option(help="Directory for the study.")],
+    workers: Annotated[int | None, typer.Option(min=1, help="Runs at a time, instead of the file's number.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, how long, how much disk.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study, or go on with one: complete runs are passed over, begun ones resumed."""
+    from waterjar.errors import missing_extra  # noqa: PLC0415 - not for --help
+
+    try:
+        from waterjar.lab import study  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise missing_extra("torch", "lab", "runs of the laboratory") from error
+    declared = study.read(declaration)
+    if workers is not None:
+        resources = declared.resources.model_copy(update={"workers": workers})
+        declared = declared.model_copy(update={"resources": resources})
+    if dry_run:
+        _dry_run(declared, out, as_json)
+        return
+    board = None if as_json else _Board(declared.resources.workers)
+    try:
+        done = study.run(declared, out, watch=board.show if board else None)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nstopped; go on with: waterjar run {declaration} --out {out}\n")
+        raise typer.Exit(130) from None
+    finally:
+        if board:
+            board.close()
+    if as_json:
+        print_json([_final(run) for run in done])
+    else:
+        _print_final(done)
+
+
+def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
+    from waterjar.lab.data import load  # noqa: PLC0415
+    from waterjar.lab.study import plan  # noqa: PLC0415
+    from waterjar.lab.study.estimate import estimate  # noqa: PLC0415
+
+    data = load(declared.data.name, **declared.data.settings)
+    jobs = plan(declared, out, data)
+    costs = estimate(declared, jobs, data)
+    left = [job for job in jobs if job.status != "sealed"]
+    seconds = sum(costs[job.path.name].seconds for job in left) / declared.resources.workers
+    size = sum(costs[job.path.name].bytes for job in left) + data.train_images.nbytes + data.test_images.nbytes
+    if as_json:
+        runs = [
+            {
+                "run": job.path.name,
+                "status": job.status,
+                "epochs": job.epochs,
+                "images": job.images,
+                "seconds": costs[job.path.name].seconds,
+                "bytes": costs[job.path.name].bytes,
+            }
+            for job in jobs
+        ]
+        print_json({"runs": runs, "seconds": seconds, "bytes": size, "workers": declared.resources.workers})
+        return
+    made = table(f"{out}: what would run", ["run", "status", "epochs", "images", "time", "disk"])
+    for job in jobs:
+        cost = costs[job.path.name]
+        row(
+            made,
+            job.path.name,
+            coloured(job.status),
+            job.epochs,
+            f"{job.images:,}",
+            _time(cost.seconds),
+            _size(cost.bytes),
+        )
+    print_rich(
+        made,
+        f"{len(left)} of {len(jobs)} runs left, about {_time(seconds)} with {declared.resources.workers} at a time; "
+        f"about {_size(size)} of disk, the data set's copy included",
+    )
+
+
+class _Board:
+    """The live table."""
+
+    def __init__(self, workers: int) -> None:
+        from rich.console import Console  # noqa: PLC0415
+        from rich.live import Live  # noqa: PLC0415
+
+        self._workers = workers
+        self._seen: dict[str, JobProgress] = {}
+        self._live = Live(console=Console(stderr=True), refresh_per_second=2)
+        self._live.start()
+        self._began = time.monotonic()
+
+    def show(self, jobs: list[Job], last: bool) -> None:
+        """Look at the runs and draw."""
+        from waterjar.lab.study.progress import look  # noqa: PLC0415
+
+        for job in jobs:
+            known = self._seen.get(job.path.name)
+            if known is None or known.status != "sealed":
+                self._seen[job.path.name] = look(job)
+        self._live.update(self._picture(jobs), refresh=last)
+
+    def close(self) -> None:
+        """Leave the last picture on the screen."""
+        self._live.stop()
+
+    def _picture(self, jobs: list[Job]) -> RenderableType:
+        from waterjar.lab.study.progress import rates, seconds_left  # noqa: PLC0415
+
+        seen = self._seen
+        done = sum(seen[job.path.name].status == "sealed" for job in jobs)
+        epochs = sum(seen[job.path.name].epochs for job in jobs)
+        left = seconds_left(jobs, seen, self._workers)
+        speed = sum(rates(jobs, seen).values()) / max(1, len(rates(jobs, seen)))
+        title = (
+            f"{done}/{len(jobs)} runs, {epochs}/{sum(job.epochs for job in jobs)} epochs, "
+            f"{speed:,.0f} images/s a run, {_time(time.monotonic() - self._began)} gone, "
+            f"{'?' if left is None else _time(left)} left"
+        )
+        made = table(title, ["run", "status", "epoch", "images/s", "t2_validation"])
+        shown = [job for job in jobs if seen[job.path.name].status in ("recording", "interrupted")]
+        rest = [job for job in jobs if job not in shown]
+        for job in (shown + rest)[:20]:
+            progress = seen[job.path.name]
+            rate = f"{progress.images / progress.seconds:,.0f}" if progress.seconds and progress.images else "–"
+            accuracy = "–" if progress.validation is None else f"{progress.validation:.3f}"
+            row(made, job.path.name, coloured(progress.status), f"{progress.epochs}/{job.epochs}", rate, accuracy)
+        return made
+
+
+def _final(run: Any) -> dict[str, Any]:
+    last = run.load("performance").isel(step=-1, repeat=0)
+    accuracy = {str(name): float(last.accuracy.sel(eval_set=name)) for name in last.eval_set.values}
+    return {
+        "run": run.path.name,
+        "method": run.config["method"],
+        "seeds": run.seeds,
+        "root": run.root_hash,
+        "accuracy": accuracy,
+    }
+
+
+def _print_final(study: Any) -> None:
+    """Final accuracies per cell and evaluation set: mean over seeds, and their range."""
+    names = study.cell_names
+    cells = {names[cell]: data.accuracy.isel(step=-1) for cell, data in study.load("performance").items()}
+    made = table(f"{study.path}: accuracy after the last epoch, mean and range over seeds", ["eval_set", *cells])
+    for name in next(iter(cells.values())).eval_set.values:
+        values = [accuracy.sel(eval_set=name).values for accuracy in cells.values()]
+        row(made, name, *(f"{v.mean():.3f} ({v.min():.3f}–{v.max():.3f})" for v in values))
+    print_rich(made)
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def _size(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"

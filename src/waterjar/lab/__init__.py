@@ -1,0 +1,1 @@
+"""The laboratory: data, shortcuts, networks and learners that produce runs. Import its rooms by name."""

@@ -1,0 +1,69 @@
+"""Checkpoints of a training: written whole or not at all, read without running code, and only by their own run."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import warnings
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from waterjar.errors import WaterjarError
+from waterjar.run.store import LocalStore
+
+LAST = "last.pt"
+BEST = "best.pt"
+
+
+@dataclass
+class Position:
+    """Where a training stands: the next batch, and what the epoch has added up so far."""
+
+    phase: int = 0
+    begun: bool = False
+    """Whether the learner was told that the phase has begun."""
+    epoch: int = 0
+    """Epochs of the phase that are complete."""
+    batch: int = 0
+    """The next batch of the epoch under way."""
+    step: int = -1
+    """The last recorded step."""
+    trace: Tensor | None = None
+    """(loss, correct, gradient norm) x batch of the epoch under way."""
+    replayed: int = 0
+    patched: int = 0
+    best: float = -1.0
+    best_step: int = -1
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def save(folder: Path, name: str, run_id: str, content: dict[str, Any]) -> None:
+    """Write a checkpoint atomically."""
+    buffer = io.BytesIO()
+    torch.save({"run_id": run_id, **content}, buffer)
+    folder.mkdir(parents=True, exist_ok=True)
+    LocalStore(folder).put(name, buffer.getvalue())
+
+
+def load(folder: Path, name: str, run_id: str) -> dict[str, Any] | None:
+    """Read a checkpoint; None if there is none. One of another run is an error, not a start."""
+    path = folder / name
+    if not path.is_file():
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # torch's remarks on files that it is about to refuse
+            content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, zipfile.BadZipFile, KeyError, ValueError) as error:
+        why = type(error).__name__
+        raise WaterjarError(f"checkpoint {path} cannot be read ({why}): remove it to start the run anew") from error
+    if content.get("run_id") != run_id:
+        raise WaterjarError(
+            f"checkpoint {path} belongs to run {content.get('run_id')}, not {run_id}: remove it to start the run anew"
+        )
+    return content

@@ -1,0 +1,140 @@
+"""What one run of the Einstellung experiment is: resolved, validated, and all of it in the run's identity."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.lab.augmentation import T1, T2, AugmentationSettings
+from waterjar.lab.learners import Precision
+from waterjar.lab.shortcuts import Fill
+
+Scenario = Literal["scratch_t2", "interleaved", "sequential"]
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Count = Annotated[int, Field(ge=1)]
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Tasks(BaseModel):
+    """Which superclasses make up the two tasks, and in which of them the shortcut is planted."""
+
+    model_config = _STRICT
+
+    t1_superclasses: tuple[int, ...] = tuple(range(8))
+    t2_superclasses: tuple[int, ...] = (8, 9, 10, 11)
+    shortcut_superclasses: tuple[int, ...] = (8,)
+    validation: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
+    """Share of the T2 train images of each class that is held out to pick the checkpoint."""
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Tasks:
+        for name in ("t1_superclasses", "t2_superclasses", "shortcut_superclasses"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"{name} {list(values)} must be different superclasses, at least one")
+        both = sorted(set(self.t1_superclasses) & set(self.t2_superclasses))
+        if both:
+            raise ValueError(f"superclasses {both} are in T1 and in T2: the tasks must not overlap")
+        outside = sorted(set(self.shortcut_superclasses) - set(self.t2_superclasses))
+        if outside:
+            raise ValueError(f"shortcut superclasses {outside} are not in T2, which has {list(self.t2_superclasses)}")
+        if set(self.shortcut_superclasses) == set(self.t2_superclasses):
+            raise ValueError("every T2 superclass carries the shortcut: at least one without it is needed as a control")
+        return self
+
+
+class Planting(BaseModel):
+    """The shortcut, how often it is planted, and how it is masked."""
+
+    model_config = _STRICT
+
+    kind: str = "patch"
+    rate: Share = 0.5
+    """Share of the train (and validation) images of shortcut classes that carry it."""
+    eval_rate: Share = 1.0
+    """The same for the `normal` evaluation sets."""
+    mask: Fill = "black"
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Those of the kind: size, colour, shape, opacity, location, seed_offset of a patch."""
+
+
+class Augmentation(BaseModel):
+    """What happens to training images of either task."""
+
+    model_config = _STRICT
+
+    t1: AugmentationSettings = T1
+    t2: AugmentationSettings = T2
+
+
+class Training(BaseModel):
+    """How long, in which batches, in which precision."""
+
+    model_config = _STRICT
+
+    epochs_t1: Count = 10
+    epochs_t2: Count = 10
+    """Also the number of joint epochs in `interleaved`, each of which sees every T2 image once."""
+    batch_size: Count = 32
+    precision: Precision = "float32"
+
+
+class Recording(BaseModel):
+    """What is kept beside accuracies: features of some layers, and weights, every so many epochs."""
+
+    model_config = _STRICT
+
+    features: tuple[str, ...] = ()
+    """Layers; see the network."""
+    weights: bool = False
+    every: Count = 1
+    samples: Count = 100
+    """Images of each evaluation set whose features are kept; the same ones all along."""
+    class_accuracy: bool = True
+
+
+class RunConfig(BaseModel):
+    """One run: one scenario, learner, network and seed."""
+
+    model_config = _STRICT
+
+    kind: Literal["einstellung"] = "einstellung"
+    scenario: Scenario
+    learner: str
+    learner_settings: dict[str, Any]
+    backbone: str
+    backbone_settings: dict[str, Any]
+    data: str
+    tasks: Tasks = Tasks()
+    shortcut: Planting = Planting()
+    augmentation: Augmentation = Augmentation()
+    training: Training = Training()
+    recording: Recording = Recording()
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    @property
+    def method(self) -> str:
+        """What it is called in tables: the learner, or the baseline that it is."""
+        return self.learner if self.scenario == "sequential" else self.scenario
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain data, the way it stands in the run; `method` is there for those who list runs."""
+        return {"method": self.method, **self.model_dump(mode="json")}
+
+
+def resolve_device(device: Device) -> str:
+    """The device to compute on; `auto` takes an accelerator where there is one."""
+    import torch  # noqa: PLC0415 - kept out of the way of those who only read configs
+
+    if device not in get_args(Device):
+        raise unknown_name("device", device, get_args(Device))
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if device == "auto":
+        return next(name for name, is_there in there.items() if is_there)
+    if not there[device]:
+        raise WaterjarError(f"device '{device}' is not there: use auto or cpu")
+    return device

@@ -1,0 +1,119 @@
+"""Image sets on disk as memory-mapped arrays: any number of worker processes share one copy in memory.
+
+A worker gets the path, not the data. The directory's name holds the fingerprint; it appears by one atomic
+rename when it is complete, so that a killed writer leaves nothing that looks whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from waterjar.errors import WaterjarError
+from waterjar.lab.data._image_data import ImageData, fingerprint
+
+ARRAYS = (
+    "train_images",
+    "test_images",
+    "train_labels",
+    "test_labels",
+    "train_index",
+    "test_index",
+    "class_superclass",
+)
+_DESCRIPTION = "data.json"
+
+
+def to_cache(data: ImageData, directory: str | os.PathLike[str]) -> Path:
+    """Write an image set below `directory` unless it is there, and return its own directory."""
+    parent = Path(directory)
+    parent.mkdir(parents=True, exist_ok=True)
+    target = parent / f"{data.name}-{data.fingerprint[:16]}"
+    if (target / _DESCRIPTION).exists():
+        return _same(target, data.fingerprint)
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=parent))
+    try:
+        for name in ARRAYS:
+            with (partial / f"{name}.npy").open("wb") as file:
+                npy.write_array(file, np.ascontiguousarray(getattr(data, name)), allow_pickle=False)
+                _to_disk(file.fileno())
+        description = {
+            "name": data.name,
+            "class_names": data.class_names,
+            "superclass_names": data.superclass_names,
+            "fingerprint": data.fingerprint,
+        }
+        with (partial / _DESCRIPTION).open("w", encoding="utf-8") as text:
+            json.dump(description, text, indent=1)
+            text.flush()
+            _to_disk(text.fileno())
+        partial.chmod(0o755)
+        try:
+            partial.rename(target)
+        except OSError:
+            # Another process was quicker: a directory with files in it is not replaced. Its data are the same.
+            return _same(target, data.fingerprint)
+        return target
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def from_cache(directory: str | os.PathLike[str], *, verify: bool = False) -> ImageData:
+    """Open an image set that `to_cache` wrote, memory-mapped and read-only. `verify` reads and hashes it all."""
+    source = Path(directory)
+    description = _description(source)
+    try:
+        arrays: dict[str, NDArray[Any]] = {
+            name: np.load(source / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS
+        }
+    except (OSError, ValueError, EOFError) as error:
+        raise _damaged(source, str(error)) from error
+    class_names, superclass_names = (tuple(description[key]) for key in ("class_names", "superclass_names"))
+    if verify and fingerprint(arrays, class_names, superclass_names) != description["fingerprint"]:
+        raise _damaged(source, "its contents no longer have the fingerprint they were stored with")
+    return ImageData(
+        name=description["name"],
+        class_names=class_names,
+        superclass_names=superclass_names,
+        fingerprint=description["fingerprint"],
+        **arrays,
+    )
+
+
+def _same(directory: Path, expected: str) -> Path:
+    """The directory, if it holds what it should."""
+    if _description(directory)["fingerprint"] != expected:
+        raise _damaged(directory, "it holds other data than its name says")
+    return directory
+
+
+def _description(directory: Path) -> dict[str, str]:
+    """Names and fingerprint of a cached set."""
+    try:
+        description: dict[str, str] = json.loads((directory / _DESCRIPTION).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise WaterjarError(f"{directory} holds no cached image set (no {_DESCRIPTION} in it)") from error
+    except (OSError, ValueError) as error:
+        raise _damaged(directory, str(error)) from error
+    missing = {"name", "class_names", "superclass_names", "fingerprint"} - description.keys()
+    if missing:
+        raise _damaged(directory, f"{_DESCRIPTION} lacks {', '.join(sorted(missing))}")
+    return description
+
+
+def _damaged(directory: Path, why: str) -> WaterjarError:
+    """The error for a cache that cannot be trusted: it can always be made again."""
+    return WaterjarError(f"the cached image set {directory} is damaged ({why}): delete it, it will be made again")
+
+
+def _to_disk(descriptor: int) -> None:
+    """A rename may reach the disk before the contents do: write them out first."""
+    os.fsync(descriptor)

@@ -1,0 +1,129 @@
+"""Any labelled images of your own, from one .npz file.
+
+Needed: `train_x` and `test_x` uint8 (n, height, width, 3), or grey without the last axis or with 1;
+`train_fine` and `test_fine`, class numbers from 0. Optional: `train_coarse` and `test_coarse`, superclass
+numbers (else each class is its own superclass); `train_index` and `test_index`, sample ids (else 0 ... n - 1);
+`fine_names` and `coarse_names`.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.lab.data._image_data import ImageData, image_data
+
+REQUIRED = ("train_x", "train_fine", "test_x", "test_fine")
+OPTIONAL = ("train_coarse", "test_coarse", "train_index", "test_index", "fine_names", "coarse_names")
+
+Arrays = Mapping[str, NDArray[np.generic]]
+
+
+class Settings(BaseModel):
+    """Where the file is, and what to call it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Path
+    name: str = "npz"
+
+
+def load(settings: Settings) -> ImageData:
+    """Read the file of the settings."""
+    arrays = read_arrays(settings.path)
+    fine = {split: _integers(settings.path, arrays, f"{split}_fine") for split in ("train", "test")}
+    classes = 1 + max(int(labels.max(initial=-1)) for labels in fine.values())
+    class_names = _names(arrays, "fine_names", classes, "class")
+    class_superclass = _superclasses(settings.path, arrays, fine, len(class_names))
+    superclasses = 1 + int(class_superclass.max(initial=-1))
+    superclass_names = _names(arrays, "coarse_names", superclasses, "superclass")
+    absent = np.flatnonzero(class_superclass < 0)
+    if len(absent):
+        class_superclass[absent] = len(superclass_names)
+        superclass_names.append("without_images")
+    splits = {}
+    for split in ("train", "test"):
+        images = _colour(settings.path, split, arrays[f"{split}_x"])
+        has_index = f"{split}_index" in arrays
+        index = _integers(settings.path, arrays, f"{split}_index") if has_index else np.arange(len(images))
+        splits[split] = (images, fine[split], index)
+    return image_data(
+        settings.name,
+        train=splits["train"],
+        test=splits["test"],
+        class_names=class_names,
+        superclass_names=superclass_names,
+        class_superclass=class_superclass,
+    )
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
+    """The arrays of an .npz file, no pickles, or one clear error."""
+    if not path.exists():
+        raise WaterjarError(f"there is no file {path}: set `path` to an .npz file with {', '.join(REQUIRED)}")
+    try:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise WaterjarError(f"{path} holds a single array, not an .npz archive of several")
+            with archive:
+                stored = archive.files
+                arrays = {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in stored}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise WaterjarError(f"{path} cannot be read as an .npz file of plain arrays: {error}") from error
+    for name in REQUIRED:
+        if name not in arrays:
+            raise unknown_name(f"{path} lacks an array: needed", name, stored)
+    return arrays
+
+
+def _integers(path: Path, arrays: Arrays, name: str) -> NDArray[np.int64]:
+    """A list of whole numbers of the file."""
+    values = arrays[name]
+    if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
+        raise WaterjarError(f"{path}: {name} must be a list of whole numbers, not {values.dtype} {values.shape}")
+    return values.astype(np.int64)
+
+
+def _colour(path: Path, split: str, images: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """Images with three channels; grey ones are repeated."""
+    if images.dtype != np.uint8:
+        raise WaterjarError(
+            f"{path}: {split}_x is {images.dtype}, but images are uint8, 0 to 255: scale and round them first"
+        )
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim == 4 and images.shape[-1] == 1:
+        images = np.repeat(images, 3, axis=-1)
+    return images.astype(np.uint8, copy=False)
+
+
+def _names(arrays: Arrays, key: str, count: int, what: str) -> list[str]:
+    """The names of the file, or numbered ones."""
+    if key in arrays:
+        return [str(name) for name in arrays[key].tolist()]
+    return [f"{what}_{number}" for number in range(count)]
+
+
+def _superclasses(path: Path, arrays: Arrays, fine: Mapping[str, NDArray[np.int64]], classes: int) -> NDArray[np.int64]:
+    """The superclass of each class from the labels of both splits, which must agree; -1 without images."""
+    if not {"train_coarse", "test_coarse"} <= arrays.keys():
+        return np.arange(classes)
+    table = np.full(classes, -1, dtype=np.int64)
+    for split, labels in fine.items():
+        coarse = _integers(path, arrays, f"{split}_coarse")
+        if coarse.shape != labels.shape or labels.min(initial=0) < 0 or labels.max(initial=0) >= classes:
+            raise WaterjarError(f"{path}: {split}_fine and {split}_coarse do not fit together, or to fine_names")
+        for label in np.unique(labels):
+            owners = np.unique(coarse[labels == label])
+            if len(owners) > 1 or table[label] not in {-1, owners[0]}:
+                raise WaterjarError(f"{path}: class {label} has images in several superclasses")
+            table[label] = owners[0]
+    return table

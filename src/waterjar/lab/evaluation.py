@@ -1,0 +1,197 @@
+"""The evaluation sets of the experiment, and what a network does on them. No augmentation, evaluation mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+import waterjar
+from waterjar.lab.augmentation import normalise, to_float
+from waterjar.lab.networks import Network
+from waterjar.lab.shortcuts import Fill, Split, inject_where, mask_random_region
+from waterjar.lab.tasks import Experiment, Rows
+
+Treatment = Literal["clean", "planted", "patched", "masked", "random_mask"]
+"""clean: as it is; planted: the shortcut where the sample carries it; patched: the shortcut in every image;
+masked: the region of the shortcut replaced; random_mask: planted, and an equal area elsewhere replaced."""
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Some images, and what is done to them."""
+
+    name: str
+    task: int
+    split: Split
+    rows: Rows
+    treatment: Treatment
+
+
+EVAL_SETS: dict[str, int] = {
+    "t1_all": 0,
+    "t2_all_normal": 1,
+    "t2_shortcut_normal": 1,
+    "t2_shortcut_masked": 1,
+    "t2_nonshortcut_normal": 1,
+    "t2_validation": 1,
+    "t2_shortcut_clean": 1,
+    "t2_shortcut_random_mask": 1,
+    "t2_nonshortcut_masked": 1,
+    "t2_nonshortcut_patched": 1,
+}
+"""Name -> task, in the order in which they are recorded."""
+
+UNION = ("t2_shortcut_normal", "t2_nonshortcut_normal")
+"""`t2_all_normal` is these two: its images are not shown to the network twice."""
+
+
+def evaluation_sets(experiment: Experiment) -> list[EvaluationSet]:
+    """The sets that are shown to the network."""
+    labels = experiment.labels["test"]
+    t1 = np.flatnonzero((labels >= 0) & (labels < experiment.n_t1))
+    t2 = labels >= experiment.n_t1
+    with_cue = np.flatnonzero(t2 & experiment.is_shortcut[labels])
+    without = np.flatnonzero(t2 & ~experiment.is_shortcut[labels])
+    return [
+        EvaluationSet("t1_all", 0, "test", t1, "clean"),
+        EvaluationSet("t2_shortcut_normal", 1, "test", with_cue, "planted"),
+        EvaluationSet("t2_shortcut_masked", 1, "test", with_cue, "masked"),
+        EvaluationSet("t2_nonshortcut_normal", 1, "test", without, "clean"),
+        EvaluationSet("t2_validation", 1, "train", experiment.validation_rows, "planted"),
+        EvaluationSet("t2_shortcut_clean", 1, "test", with_cue, "clean"),
+        EvaluationSet("t2_shortcut_random_mask", 1, "test", with_cue, "random_mask"),
+        EvaluationSet("t2_nonshortcut_masked", 1, "test", without, "masked"),
+        EvaluationSet("t2_nonshortcut_patched", 1, "test", without, "patched"),
+    ]
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """Mean and deviation of the channels, as tensors."""
+
+    mean: Tensor
+    std: Tensor
+
+
+def treated(
+    experiment: Experiment, chosen: EvaluationSet, rows: Rows, scale: Normalisation, fill: Fill = "black"
+) -> Tensor:
+    """Images of a set as the network sees them, (batch, 3, height, width)."""
+    data, split, shortcut = experiment.data, chosen.split, experiment.shortcut
+    source, ids = (data.train_images, data.train_index) if split == "train" else (data.test_images, data.test_index)
+    images, index = to_float(source, rows), np.asarray(ids)[rows]
+    if chosen.treatment in ("planted", "random_mask"):
+        images = inject_where(shortcut, images, index, split, experiment.carries[split][rows])
+    if chosen.treatment == "patched":
+        images = shortcut.inject(images, index, split)
+    elif chosen.treatment == "masked":
+        images = shortcut.mask(images, index, split, fill)
+    elif chosen.treatment == "random_mask":
+        images = mask_random_region(shortcut, images, index, split, fill)
+    return normalise(images, scale.mean, scale.std)
+
+
+@dataclass
+class Tally:
+    """Sums over a set: one number per class, so that sets can be added up."""
+
+    count: NDArray[np.int64]
+    right: NDArray[np.int64]
+    right_in_task: NDArray[np.int64]
+    loss: float
+
+    def __add__(self, other: Tally) -> Tally:
+        """The tally of both sets together."""
+        return Tally(
+            self.count + other.count,
+            self.right + other.right,
+            self.right_in_task + other.right_in_task,
+            self.loss + other.loss,
+        )
+
+
+def evaluate(
+    network: Network, experiment: Experiment, scale: Normalisation, device: str, fill: Fill, batch: int = 250
+) -> dict[str, Tally]:
+    """Show every set to the network, in evaluation mode; the network is left as it was."""
+    was_training = network.training
+    network.eval()
+    try:
+        with torch.inference_mode():
+            tallies = {
+                chosen.name: _tally(network, experiment, chosen, scale, device, fill, batch)
+                for chosen in evaluation_sets(experiment)
+            }
+    finally:
+        network.train(was_training)
+    tallies["t2_all_normal"] = tallies[UNION[0]] + tallies[UNION[1]]
+    return tallies
+
+
+def batches_of(
+    experiment: Experiment, chosen: EvaluationSet, scale: Normalisation, fill: Fill, batch: int
+) -> Iterator[tuple[Tensor, Rows]]:
+    """The images of a set, batch by batch, with their labels."""
+    for start in range(0, len(chosen.rows), batch):
+        rows = chosen.rows[start : start + batch]
+        yield treated(experiment, chosen, rows, scale, fill), experiment.labels[chosen.split][rows]
+
+
+def _tally(
+    network: Network,
+    experiment: Experiment,
+    chosen: EvaluationSet,
+    scale: Normalisation,
+    device: str,
+    fill: Fill,
+    batch: int,
+) -> Tally:
+    n = experiment.n_classes
+    tally = Tally(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), 0.0)
+    own = experiment.task_labels(chosen.task)
+    for images, labels in batches_of(experiment, chosen, scale, fill, batch):
+        inputs = images.to(device)
+        if network.channels_last:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        logits = network(inputs).float().cpu()
+        target = torch.from_numpy(labels)
+        losses = torch.nn.functional.cross_entropy(logits, target, reduction="none")
+        right = (logits.argmax(1) == target).numpy()
+        in_task = (logits[:, own].argmax(1) + own.start == target).numpy()
+        tally += Tally(
+            np.bincount(labels, minlength=n),
+            np.bincount(labels[right], minlength=n),
+            np.bincount(labels[in_task], minlength=n),
+            float(losses.double().sum()),
+        )
+    return tally
+
+
+def performance(tallies: dict[str, Tally], eval_sets: Sequence[str], by_class: bool) -> dict[str, object]:
+    """What the recorder logs; a set or class without samples is missing, never 0."""
+    values: dict[str, dict[str, object]] = {}
+    for name in eval_sets:
+        tally = tallies[name]
+        there = tally.count > 0
+        empty = not there.any()
+        total = int(tally.count.sum())
+        for prefix, right in (("", tally.right), ("task_", tally.right_in_task)):
+            accuracy = values.setdefault(f"{prefix}accuracy", {})
+            macro = values.setdefault(f"{prefix}macro_accuracy", {})
+            accuracy[name] = waterjar.missing("empty_set") if empty else right.sum() / total
+            macro[name] = waterjar.missing("empty_set") if empty else (right[there] / tally.count[there]).mean()
+        values.setdefault("loss", {})[name] = waterjar.missing("empty_set") if empty else tally.loss / total
+    found: dict[str, object] = dict(values)
+    if by_class:
+        counts = np.stack([tallies[name].count for name in eval_sets])
+        for prefix, field in (("", "right"), ("task_", "right_in_task")):
+            right = np.stack([getattr(tallies[name], field) for name in eval_sets])
+            shares = right / np.maximum(counts, 1)
+            found[f"{prefix}class_accuracy"] = waterjar.masked(shares[..., None], (counts == 0)[..., None], "empty_set")
+    return found

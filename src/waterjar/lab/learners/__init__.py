@@ -1,0 +1,93 @@
+"""Learners: how a network is updated, and what is kept of earlier tasks. One a file, found by module name.
+
+A learner is a module with a pydantic `Settings` and `build(network, settings, *, seed, device, precision) ->
+Learner`; published hyper-parameters stand in its `PRESETS`. Randomness comes from `seed` alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import get_args
+
+import torch
+from pydantic import BaseModel
+
+from waterjar.errors import unknown_name
+from waterjar.lab import by_name
+from waterjar.lab.learners._protocol import Learner, Observation, Precision, Preset, State, Wants
+from waterjar.lab.learners._reservoir import Memories, Reservoir
+from waterjar.lab.networks import Network
+
+__all__ = [
+    "Learner",
+    "Memories",
+    "Observation",
+    "Precision",
+    "Preset",
+    "Reservoir",
+    "State",
+    "Wants",
+    "make",
+    "names",
+    "parse",
+    "presets",
+]
+
+
+def names() -> tuple[str, ...]:
+    """The learners there are."""
+    return by_name.names_in(sys.modules[__name__])
+
+
+def presets(name: str) -> Mapping[str, Preset]:
+    """The published settings that a learner brings, by name.
+
+    >>> presets("derpp")["derpp_einstellung"].settings["buffer_size"]
+    500
+    """
+    module = by_name.module_in(sys.modules[__name__], "learner", name)
+    found: Mapping[str, Preset] = getattr(module, "PRESETS", {})
+    return found
+
+
+def parse(name: str, settings: Mapping[str, object], preset: str | None = None) -> BaseModel:
+    """The settings of a learner, validated; those given go before those of the preset. Nothing is built."""
+    module = by_name.module_in(sys.modules[__name__], "learner", name)
+    chosen: Mapping[str, object] = {}
+    if preset is not None:
+        known = presets(name)
+        if preset not in known:
+            raise unknown_name(f"learner '{name}': preset", preset, known)
+        chosen = known[preset].settings
+    parsed: BaseModel = by_name.parse_settings(module.Settings, {**chosen, **settings}, f"learner '{name}'")
+    return parsed
+
+
+def make(
+    name: str,
+    network: Network,
+    *,
+    seed: int,
+    device: torch.device | str = "cpu",
+    precision: Precision = "float32",
+    preset: str | None = None,
+    **settings: object,
+) -> Learner:
+    """A learner by its name, around a network, which moves to `device`.
+
+    >>> from waterjar.lab import networks
+    >>> network = networks.build("mlp", n_classes=3, image_shape=(1, 2, 2), seed=0, hidden=(4,))
+    >>> learner = make("er", network, seed=0, lr=0.1, buffer_size=10)
+    >>> learner.begin_task(0)
+    >>> learner.observe(torch.zeros(5, 1, 2, 2), torch.zeros(5, dtype=torch.int64)).replayed
+    0
+    >>> learner.observe(torch.ones(5, 1, 2, 2), torch.ones(5, dtype=torch.int64)).replayed
+    5
+    """
+    parsed = parse(name, settings, preset)
+    if precision not in get_args(Precision):
+        raise unknown_name("precision", precision, get_args(Precision))
+    module = by_name.module_in(sys.modules[__name__], "learner", name)
+    learner: Learner = module.build(network, parsed, seed=seed, device=torch.device(device), precision=precision)
+    return learner

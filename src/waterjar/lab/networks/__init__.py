@@ -1,0 +1,66 @@
+"""Networks: images in, logits out, and the features of any layer by name. One a file, found by module name.
+
+A network is a module with a pydantic `Settings` and `assemble(settings, n_classes, image_shape) -> Network`.
+None of them has dropout: its masks would come from torch's global generator, and a resumed run would differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import torch
+from pydantic import BaseModel
+
+from waterjar.errors import WaterjarError
+from waterjar.lab import by_name
+from waterjar.lab.counter_hash import hash_words
+from waterjar.lab.networks._flops import flops
+from waterjar.lab.networks._initialisation import initialise
+from waterjar.lab.networks._network import ImageShape, Network, Readout, normalises_by_batch
+
+__all__ = ["ImageShape", "Network", "Readout", "build", "flops", "names", "normalises_by_batch", "parse"]
+
+
+def names() -> tuple[str, ...]:
+    """The networks there are."""
+    return by_name.names_in(sys.modules[__name__])
+
+
+def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
+    """The settings of a network, validated; nothing is built."""
+    module = by_name.module_in(sys.modules[__name__], "network", name)
+    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"network '{name}'")
+    return parsed
+
+
+def build(
+    name: str, *, n_classes: int, image_shape: ImageShape = (3, 32, 32), seed: int, **settings: object
+) -> Network:
+    """A network by its name, on the CPU; its weights are a function of `seed` and of nothing else.
+
+    The global generators of torch are neither read nor moved. Two networks of one seed that differ in
+    `n_classes` share all weights but those of the head.
+
+    >>> network = build("mlp", n_classes=10, image_shape=(1, 4, 4), seed=0, hidden=(8, 8))
+    >>> network.layer_names
+    ('hidden1', 'penultimate')
+    >>> network(torch.zeros(5, 1, 4, 4)).shape
+    torch.Size([5, 10])
+    """
+    parsed = parse(name, settings)
+    if n_classes < 1 or len(image_shape) != 3 or min(image_shape) < 1:
+        raise WaterjarError(
+            f"network '{name}': {n_classes} classes and images of shape {tuple(image_shape)}, where at least "
+            "one class and a shape of (channels, height, width) are needed"
+        )
+    module = by_name.module_in(sys.modules[__name__], "network", name)
+    # Torch's layers draw their first weights from the global generator, unless they have no storage to fill.
+    with torch.device("meta"):
+        network: Network = module.assemble(parsed, n_classes, image_shape)
+    network.to_empty(device="cpu")
+    generator = torch.Generator().manual_seed(int(hash_words("network weights", seed)))
+    initialise(network, generator)
+    if network.channels_last:
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
+    return network

@@ -1,0 +1,67 @@
+"""Three convolutions of stride 2 and a linear head: trains at thousands of images a second on one core.
+
+No normalisation by default. Batch norm learns a little faster, but in a continual learner its running
+averages follow the last task, so that accuracy on the first falls even where no weight moved (Pham, Liu & Hoi,
+"Continual normalization", ICLR 2022); and with it a replayed image changes the logits of the others in its
+batch. Where that is the question, `norm="batch"` is there; `norm="group"` normalises without either effect.
+
+Strides stand in for pooling (Springenberg et al., "Striving for simplicity", 2015): three times faster here,
+because no convolution runs at full resolution. The head reads the flattened maps, not their mean: with so
+few layers, where a thing stands still matters (50 % against 40 % on 20 classes of CIFAR-100, 10 epochs).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from waterjar.lab.networks._initialisation import he_normal
+from waterjar.lab.networks._network import ImageShape, Network
+
+Norm = Literal["none", "batch", "group"]
+
+
+class Settings(BaseModel):
+    """Width and normalisation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    width: Annotated[int, Field(ge=1)] = 16
+    """Channels of the first convolution; the second has twice, the third four times as many."""
+    norm: Norm = "none"
+
+
+class FlattenPixels(nn.Module):
+    """Maps (batch, channel, height, width) to units (batch, height * width * channel): pixel after pixel.
+
+    That is how the maps lie in memory here. Any other order would copy them, and their gradients again.
+    """
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """Units (batch, unit)."""
+        return maps.permute(0, 2, 3, 1).flatten(1)
+
+
+def assemble(settings: Settings, n_classes: int, image_shape: ImageShape) -> Network:
+    """Layers `conv1`, `conv2`, `conv3` (each after its ReLU); `penultimate` is `conv3`, pixel after pixel."""
+    channels, height, width = image_shape
+    stages: dict[str, nn.Module] = {}
+    for number, wide in enumerate((settings.width, 2 * settings.width, 4 * settings.width), start=1):
+        stages[f"conv{number}"] = _convolution(channels, wide, settings.norm)
+        channels, height, width = wide, math.ceil(height / 2), math.ceil(width / 2)
+    stages["penultimate"] = FlattenPixels()
+    head = nn.Linear(channels * height * width, n_classes)
+    return Network(stages, head, image_shape=image_shape, rule=he_normal, channels_last=True)
+
+
+def _convolution(channels: int, wide: int, norm: Norm) -> nn.Sequential:
+    # A bias before a normalisation is subtracted again: leave it out.
+    layers: list[nn.Module] = [nn.Conv2d(channels, wide, 3, stride=2, padding=1, bias=norm == "none")]
+    if norm == "batch":
+        layers.append(nn.BatchNorm2d(wide))
+    elif norm == "group":
+        layers.append(nn.GroupNorm(math.gcd(8, wide), wide))
+    return nn.Sequential(*layers, nn.ReLU(inplace=True))

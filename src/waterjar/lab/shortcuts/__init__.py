@@ -1,0 +1,94 @@
+"""Shortcuts: cues that give the class away without the shape. One kind a file, found by its module name.
+
+A kind is a module with a pydantic `Settings` and `build(settings, image_size) -> Shortcut`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from waterjar.errors import WaterjarError
+from waterjar.lab import by_name
+from waterjar.lab.shortcuts._fill import fill_boxes
+from waterjar.lab.shortcuts._placement import check_rate, random_region, selected
+from waterjar.lab.shortcuts._protocol import Fill, Shortcut, Split, check_batch
+
+__all__ = [
+    "Fill",
+    "Shortcut",
+    "Split",
+    "build",
+    "check_rate",
+    "inject_where",
+    "mask_random_region",
+    "names",
+    "parse",
+    "random_region",
+    "selected",
+]
+
+
+def names() -> tuple[str, ...]:
+    """The kinds there are."""
+    return by_name.names_in(sys.modules[__name__])
+
+
+def parse(kind: str, settings: Mapping[str, object]) -> BaseModel:
+    """The settings of a shortcut, validated; nothing is built."""
+    module = by_name.module_in(sys.modules[__name__], "shortcut", kind)
+    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"shortcut '{kind}'")
+    return parsed
+
+
+def build(kind: str, image_size: tuple[int, int], /, **settings: object) -> Shortcut:
+    """A shortcut by its name, for images of (height, width).
+
+    >>> build("patch", (32, 32), size=4).region(np.array([7]), "train").shape
+    (1, 4)
+    """
+    module = by_name.module_in(sys.modules[__name__], "shortcut", kind)
+    shortcut: Shortcut = module.build(parse(kind, settings), image_size)
+    return shortcut
+
+
+def inject_where(
+    shortcut: Shortcut,
+    images: torch.Tensor,
+    sample_index: NDArray[np.int64],
+    split: Split,
+    carries: NDArray[np.bool_],
+) -> torch.Tensor:
+    """Inject into those images of a batch that carry the shortcut, `carries` (batch,), and no others."""
+    if carries.shape != (len(images),):
+        raise WaterjarError(f"{len(images)} images, but a choice of shape {carries.shape}")
+    if not carries.any():
+        return images
+    rows = np.flatnonzero(carries)
+    which = torch.from_numpy(rows).to(images.device)
+    injected = shortcut.inject(images.index_select(0, which), sample_index[rows], split)
+    return images.index_copy(0, which, injected)
+
+
+def mask_random_region(
+    shortcut: Shortcut,
+    images: torch.Tensor,
+    sample_index: NDArray[np.int64],
+    split: Split,
+    fill: Fill = "black",
+) -> torch.Tensor:
+    """The control: an equal area elsewhere is filled, the shortcut's own region is not touched."""
+    check_batch(images, sample_index, shortcut.image_size)
+    return fill_boxes(
+        images,
+        random_region(shortcut, sample_index, split),
+        fill,
+        sample_index=sample_index,
+        split=split,
+        seed_offset=shortcut.seed_offset,
+    )

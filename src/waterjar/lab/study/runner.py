@@ -1,0 +1,177 @@
+"""Running a study: idempotent jobs on any concurrent.futures-like executor.
+
+A job is found by its run_id: sealed ones are passed over, begun ones go on from their checkpoint, changed ones are
+other runs. Workers get a path to memory-mapped data, so that the images stand in memory once. Progress is read
+from the runs themselves, so it works with any executor, also on other machines.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+from waterjar.errors import WaterjarError
+from waterjar.lab.config import RunConfig
+from waterjar.lab.data import ImageData, load, to_cache
+from waterjar.lab.scenarios import phases
+from waterjar.lab.study.declaration import Declaration, expand
+from waterjar.lab.tasks import arrange
+from waterjar.lab.trainer import run_id_of
+from waterjar.run.root import read_root
+from waterjar.run.store import ROOT
+from waterjar.run.study import Study, create_study, open_study
+
+DATA = ".waterjar/data"
+CHECKPOINTS = ".waterjar/checkpoints"
+
+
+class Future(Protocol):
+    """What is needed of a future."""
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+    def exception(self) -> BaseException | None:
+        """What ended it, if it failed."""
+        ...
+
+    def cancel(self) -> Any:
+        """Do not start it any more."""
+        ...
+
+
+class Executor(Protocol):
+    """What is needed of an executor: a process pool has it, so does dask's."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future:
+        """Start a call some time."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One run that a study wants."""
+
+    config: RunConfig
+    run_id: str
+    path: Path
+    images: int
+    """Training images it will have seen at its end."""
+
+    @property
+    def status(self) -> str:
+        """`todo`, `recording`, `interrupted` or `sealed`, as the disk says."""
+        return str(read_root(self.path)["attributes"]["status"]) if (self.path / ROOT).exists() else "todo"
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs it trains."""
+        lengths = self.config.training
+        return lengths.epochs_t2 + (lengths.epochs_t1 if self.config.scenario == "sequential" else 0)
+
+
+def plan(declaration: Declaration, out: Path, data: ImageData) -> list[Job]:
+    """The jobs of a study, each with its identity and place. Every config is laid over the data: faults show here."""
+    jobs = []
+    for config in expand(declaration):
+        images = sum(phase.epochs * len(phase.rows) for phase in phases(arrange(data, config), config))
+        run_id = run_id_of(config, data.fingerprint)
+        name = f"{config.scenario}-{config.learner}-{config.backbone}-{config.seed}-{run_id[:8]}"
+        jobs.append(Job(config, run_id, out / name, images))
+    return jobs
+
+
+def run(
+    declaration: Declaration,
+    out: Path,
+    *,
+    executor: Executor | None = None,
+    watch: Callable[[list[Job], bool], None] | None = None,
+    poll_seconds: float = 0.5,
+) -> Study:
+    """Run what is not yet there, and open the study.
+
+    `executor` runs the jobs; by default a pool of spawned processes. `watch` is called with the jobs every
+    `poll_seconds` (and a last time with True). Runs that fail do not stop the others; they are named at the end.
+    """
+    data = load(declaration.data.name, **declaration.data.settings)
+    jobs = plan(declaration, out, data)
+    create_study(out, declaration.model_dump(mode="json", exclude={"data": {"settings": {"path"}}}), replace=True)
+    cache = to_cache(data, out / DATA)
+    del data
+    waiting = [job for job in jobs if job.status != "sealed"]
+    own = None
+    if executor is None and waiting:
+        workers = min(declaration.resources.workers, len(waiting))
+        own = executor = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    futures: dict[str, Future] = {}
+    try:
+        for job in waiting if executor is not None else ():
+            settings = declaration.resources.model_dump(mode="json")
+            place = str(out / CHECKPOINTS / job.path.name)
+            call = (job.config.model_dump(mode="json"), str(job.path), str(cache), place, settings)
+            futures[job.path.name] = executor.submit(train_job, *call)  # type: ignore[union-attr]
+        while not all(future.done() for future in futures.values()):
+            if watch is not None:
+                watch(jobs, False)
+            time.sleep(poll_seconds)
+    except BaseException:
+        for future in futures.values():
+            future.cancel()
+        if own is not None:
+            _stop(own)
+        raise
+    if own is not None:
+        own.shutdown()
+    if watch is not None:
+        watch(jobs, True)
+    _raise_failures(futures, out)
+    return open_study(out)
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the workers now: every run is safe up to its last checkpoint."""
+    for process in list((pool._processes or {}).values()):
+        process.terminate()
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _raise_failures(futures: dict[str, Future], out: Path) -> None:
+    ends = {name: future.exception() for name, future in futures.items()}
+    failed = {name: f"{type(error).__name__}: {error}" for name, error in ends.items() if error is not None}
+    if failed:
+        listing = "\n".join(f"  {name}: {why}" for name, why in failed.items())
+        done = len(futures) - len(failed)
+        raise WaterjarError(
+            f"{len(failed)} of {len(futures)} runs failed, {done} are complete in {out}:\n{listing}\n"
+            "Run the same command again to go on with the others"
+        )
+
+
+def train_job(config: dict[str, Any], path: str, cache: str, checkpoints: str, resources: dict[str, Any]) -> str:
+    """What a worker does: one run, from memory-mapped data, with its threads pinned."""
+    import torch  # noqa: PLC0415 - in the worker
+
+    from waterjar.lab.data import from_cache  # noqa: PLC0415
+    from waterjar.lab.trainer import train  # noqa: PLC0415
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(resources["threads"])
+    try:
+        trained = train(
+            RunConfig.model_validate(config),
+            from_cache(cache),
+            Path(path),
+            checkpoints=Path(checkpoints),
+            device=resources["device"],
+            checkpoint_seconds=resources["checkpoint_seconds"],
+        )
+    finally:
+        torch.set_num_threads(before)
+    return str(trained)

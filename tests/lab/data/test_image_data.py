@@ -1,0 +1,231 @@
+"""The one form of every image set: checks, fingerprint, channel statistics, cache."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from waterjar.errors import WaterjarError
+from waterjar.lab.data import ImageData, channel_statistics, from_cache, image_data, load, names, to_cache
+
+RNG_IMAGES = np.random.default_rng(0).integers(0, 256, (18, 5, 7, 3), dtype=np.uint8)
+
+Split = tuple[NDArray[np.uint8], NDArray[np.integer], NDArray[np.integer]]
+
+
+def small(**changes: object) -> ImageData:
+    """Six classes in three superclasses; superclass 1 (classes 1 and 4) has no images."""
+    present = np.array([0, 2, 3, 5])
+    arguments: dict[str, object] = {
+        "train": (RNG_IMAGES[:12], np.tile(present, 3), np.arange(100, 112)),
+        "test": (RNG_IMAGES[12:16], present, np.arange(4)),
+        "class_names": list("abcdef"),
+        "superclass_names": ["x", "y", "z"],
+        "class_superclass": np.array([0, 1, 2, 0, 1, 2]),
+    }
+    return image_data("small", **{**arguments, **changes})  # type: ignore[arg-type]
+
+
+def test_the_data_sets_are_found_by_name() -> None:
+    assert {"cifar100", "glyphs", "npz"} <= set(names())
+    with pytest.raises(WaterjarError, match=r"data set 'glyph' is unknown: did you mean 'glyphs'\?"):
+        load("glyph")
+    with pytest.raises(WaterjarError, match=r"setting 'alphabet' is unknown: did you mean 'alphabets'\?"):
+        load("glyphs", alphabet=3)
+
+
+def test_classes_of_superclasses_in_the_order_asked_for() -> None:
+    data = small()
+    assert data.classes_of([2, 0]).tolist() == [2, 5, 0, 3]
+    assert data.classes_of([]).tolist() == []
+    assert data.present_classes.tolist() == [0, 2, 3, 5]
+    assert data.image_size == (5, 7)
+
+
+def test_a_superclass_without_images_or_unknown_is_an_error() -> None:
+    with pytest.raises(WaterjarError, match=r"superclass 1 \(y\) has no images .* holds superclasses \[0, 2\]"):
+        small().classes_of([0, 1])
+    with pytest.raises(WaterjarError, match="superclass '3' is unknown"):
+        small().classes_of([3])
+
+
+def changed(values: NDArray[np.int64], place: int, value: int) -> NDArray[np.int64]:
+    values = values.copy()
+    values[place] = value
+    return values
+
+
+LABELS, IDS = np.tile([0, 2, 3, 5], 3), np.arange(12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"train": (RNG_IMAGES[:12].astype(np.float32), LABELS, IDS)}, "must be uint8"),
+        ({"train": (RNG_IMAGES[:12, :, :, :2], LABELS, IDS)}, "must be uint8"),
+        ({"train": (RNG_IMAGES[:0], LABELS[:0], IDS[:0])}, "with n > 0"),
+        ({"train": (RNG_IMAGES[:12], LABELS[:11], IDS)}, "12 train images, but labels"),
+        ({"train": (RNG_IMAGES[:12], LABELS, IDS[:5])}, "12 train images, but labels"),
+        ({"train": (RNG_IMAGES[:12], LABELS.astype(np.float64), IDS)}, "must be whole numbers"),
+        ({"train": (RNG_IMAGES[:12], changed(LABELS, 0, 6), IDS)}, "train labels run from 0 to 6, but there are 6"),
+        ({"train": (RNG_IMAGES[:12], changed(LABELS, 0, -1), IDS)}, "train labels run from -1"),
+        ({"train": (RNG_IMAGES[:12], LABELS, changed(IDS, 0, 5))}, "ids repeat"),
+        ({"test": (RNG_IMAGES[12:16, :4], np.array([0, 2, 3, 5]), np.arange(4))}, r"train images \(5, 7, 3\), test"),
+        ({"test": (RNG_IMAGES[12:16], np.array([0, 2, 3, 3]), np.arange(4))}, r"class 5 \(f\) has no test images"),
+        ({"test": (RNG_IMAGES[12:17], np.array([0, 2, 3, 5, 1]), np.arange(5))}, r"class 1 \(b\) has no train"),
+        ({"class_superclass": np.array([0, 1, 2, 0, 0, 2])}, r"class 4 \(e\) of superclass x has no images"),
+        ({"class_superclass": np.array([0, 1, 2])}, "6 classes, but superclasses for"),
+        ({"class_superclass": np.array([0, 1, 2, 0, 1, 3])}, "superclass outside 0 to 2"),
+    ],
+)
+def test_what_does_not_hang_together_is_one_error(changes: dict[str, object], match: str) -> None:
+    with pytest.raises(WaterjarError, match=match):
+        small(**changes)
+
+
+def test_the_dataclass_itself_checks_layout_and_types() -> None:
+    data = small()
+    with pytest.raises(WaterjarError, match="C-contiguous"):
+        replace(data, train_images=np.asfortranarray(data.train_images))
+    with pytest.raises(WaterjarError, match="must be int64"):
+        replace(data, train_labels=data.train_labels.astype(np.int32))
+
+
+def test_fingerprint_hangs_on_contents_and_not_on_storage(tmp_path: Path) -> None:
+    reference = small().fingerprint
+    strided = np.repeat(RNG_IMAGES, 2, axis=0)[::2][:12]
+    narrow = small(train=(strided, np.tile([0, 2, 3, 5], 3).astype(np.uint8), np.arange(100, 112, dtype=">i4")))
+    assert narrow.fingerprint == reference
+    assert from_cache(to_cache(small(), tmp_path)).fingerprint == reference
+    brighter = RNG_IMAGES[:12].copy()
+    brighter[3, 2, 1, 0] ^= 1
+    others = [
+        small(train=(brighter, np.tile([0, 2, 3, 5], 3), np.arange(100, 112))),
+        small(train=(RNG_IMAGES[:12], np.tile([2, 0, 3, 5], 3), np.arange(100, 112))),
+        small(train=(RNG_IMAGES[:12], np.tile([0, 2, 3, 5], 3), np.arange(101, 113))),
+        small(class_names=["a", "b", "c", "d", "ef", ""]),
+        small(superclass_names=["x", "y", "zz"]),
+        small(class_superclass=np.array([2, 1, 0, 2, 1, 0])),
+    ]
+    assert len({reference, *(other.fingerprint for other in others)}) == len(others) + 1
+
+
+def test_channel_statistics_are_those_of_numpy() -> None:
+    mean, std = channel_statistics(RNG_IMAGES)
+    scaled = RNG_IMAGES.reshape(-1, 3) / 255.0
+    np.testing.assert_allclose(mean, scaled.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(std, scaled.std(axis=0), rtol=1e-12)
+    rows = np.array([3, 3, 9])
+    np.testing.assert_allclose(
+        channel_statistics(RNG_IMAGES, rows)[0], (RNG_IMAGES[rows] / 255).mean(axis=(0, 1, 2)), rtol=1e-12
+    )
+    with pytest.raises(WaterjarError, match="at least one image"):
+        channel_statistics(RNG_IMAGES, rows[:0])
+
+
+def test_cache_gives_the_same_data_memory_mapped_and_read_only(tmp_path: Path) -> None:
+    data = small()
+    directory = to_cache(data, tmp_path / "deep" / "cache")
+    opened = from_cache(directory, verify=True)
+    assert isinstance(opened.train_images, np.memmap) and not opened.train_images.flags.writeable
+    for name in ("train_images", "test_images", "train_labels", "test_labels", "train_index", "test_index"):
+        stored, original = getattr(opened, name), getattr(data, name)
+        assert stored.dtype == original.dtype and np.array_equal(stored, original)
+    assert np.array_equal(opened.class_superclass, data.class_superclass)
+    assert (opened.name, opened.class_names, opened.superclass_names) == ("small", tuple("abcdef"), ("x", "y", "z"))
+
+
+def test_cache_is_written_once_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    directory = to_cache(small(), tmp_path)
+    stamp = (directory / "train_images.npy").stat().st_mtime_ns
+    assert to_cache(small(), tmp_path) == directory
+    assert (directory / "train_images.npy").stat().st_mtime_ns == stamp
+    assert [path.name for path in tmp_path.iterdir()] == [directory.name]
+
+
+def test_a_quicker_writer_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def late(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", rename)
+        to_cache(small(), tmp_path)  # another process finishes just before us
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    assert from_cache(to_cache(small(), tmp_path), verify=True).fingerprint == small().fingerprint
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_writer_that_dies_leaves_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        to_cache(small(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_cache_says_so(tmp_path: Path) -> None:
+    directory = to_cache(small(), tmp_path)
+    with (directory / "train_images.npy").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+    with pytest.raises(WaterjarError, match="no longer have the fingerprint"):
+        from_cache(directory, verify=True)
+    (directory / "train_images.npy").write_bytes(b"nonsense")
+    with pytest.raises(WaterjarError, match="damaged"):
+        from_cache(directory)
+    (directory / "train_images.npy").unlink()
+    with pytest.raises(WaterjarError, match="delete it, it will be made again"):
+        from_cache(directory)
+    (directory / "data.json").write_text("{")
+    with pytest.raises(WaterjarError, match="damaged"):
+        from_cache(directory)
+    (directory / "data.json").write_text(json.dumps({"name": "small"}))
+    with pytest.raises(WaterjarError, match="lacks class_names, fingerprint"):
+        from_cache(directory)
+    with pytest.raises(WaterjarError, match="holds no cached image set"):
+        from_cache(tmp_path)
+
+
+def test_a_directory_with_the_right_name_and_other_data_is_refused(tmp_path: Path) -> None:
+    directory = to_cache(small(), tmp_path)
+    description = json.loads((directory / "data.json").read_text())
+    (directory / "data.json").write_text(json.dumps({**description, "fingerprint": "0" * 64}))
+    with pytest.raises(WaterjarError, match="other data than its name says"):
+        to_cache(small(), tmp_path)
+
+
+def _open_in_worker(directory: str) -> tuple[int, float]:
+    """Checksum of the images a worker sees, and the share of its map that is private memory."""
+    data = from_cache(directory)
+    total = int(data.train_images.sum())
+    size = private = 0
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split()[0]:
+            inside = line.endswith("train_images.npy")
+        elif inside and line.startswith("Size:"):
+            size += int(line.split()[1])
+        elif inside and line.startswith("Private_Dirty:"):
+            private += int(line.split()[1])
+    return total, private / size
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux's memory map")
+def test_workers_share_one_copy(tmp_path: Path) -> None:
+    data = load("glyphs", alphabets=1, characters=2, train_per_class=100, test_per_class=1)
+    directory = to_cache(data, tmp_path)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        results = pool.map(_open_in_worker, [str(directory)] * 2)
+    assert results == [(int(data.train_images.sum()), 0.0)] * 2

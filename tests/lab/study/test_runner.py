@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from tiny_lab import GLYPHS, TASKS
+
+pytest.importorskip("torch")
+
+import waterjar
+from waterjar import WaterjarError
+from waterjar.cli.main import app
+from waterjar.lab import data, study
+from waterjar.lab.study import Declaration, declare, plan
+from waterjar.lab.study.progress import look, rates, seconds_left
+
+pytestmark = pytest.mark.torch
+
+CONTENT: dict[str, Any] = {
+    "kind": "einstellung",
+    "data": {"name": "glyphs", "settings": GLYPHS},
+    "seeds": [1, 2],
+    "backbones": [{"name": "small_cnn", "settings": {"width": 4}}],
+    "strategies": ["sgd", {"learner": "er", "settings": {"buffer_size": 10}}],
+    "tasks": TASKS.model_dump(mode="json"),
+    "training": {"epochs_t1": 1, "epochs_t2": 2, "batch_size": 10},
+    "resources": {"device": "cpu"},
+}
+
+
+class InThisProcess:
+    """The smallest executor: runs a call when it is submitted."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        self.calls += 1
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args))
+        except WaterjarError as error:
+            future.set_exception(error)
+        return future
+
+
+def declaration(**changes: Any) -> Declaration:
+    return declare({**CONTENT, **changes})
+
+
+def contents(found: waterjar.Study) -> dict[str, str]:
+    return {run.path.name: run.attributes["seal"]["content"] for run in found}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> waterjar.Study:
+    return study.run(declaration(), tmp_path_factory.mktemp("finished"), executor=InThisProcess())
+
+
+def test_all_runs_are_there_and_sealed(finished: waterjar.Study) -> None:
+    assert len(finished) == 2 * (2 + 2)
+    assert {entry.status for entry in finished.entries} == {"sealed"}
+    assert len(finished.cells) == 4
+    joined = finished.load()
+    assert {tuple(data.seed.values.tolist()) for data in joined.values()} == {(1, 2)}
+    assert len(waterjar.run.ledger.entries(finished.path)) == 8
+    assert finished.declaration["kind"] == "einstellung"
+
+
+def test_with_two_spawned_workers_the_bits_are_the_same(finished: waterjar.Study, tmp_path: Path) -> None:
+    again = study.run(declaration(resources={"workers": 2, "device": "cpu"}), tmp_path / "two")
+    assert contents(again) == contents(finished)
+
+
+def test_a_finished_study_runs_nothing_and_more_seeds_run_only_those(finished: waterjar.Study) -> None:
+    executor = InThisProcess()
+    study.run(declaration(), finished.path, executor=executor)
+    assert executor.calls == 0
+    plans = plan(declaration(seeds=[1, 2, 3]), finished.path, data.load("glyphs", **GLYPHS))
+    assert sum(job.status == "todo" for job in plans) == 4
+    changed = plan(declaration(training={"epochs_t1": 1, "epochs_t2": 3}), finished.path, data.load("glyphs", **GLYPHS))
+    assert {job.status for job in changed} == {"todo"}
+
+
+def test_any_executor_will_do(finished: waterjar.Study, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        again = study.run(declaration(scenarios=["scratch_t2"]), tmp_path / "threads", executor=pool, poll_seconds=0.05)
+    expected = contents(finished)
+    assert contents(again) == {name: expected[name] for name in contents(again)}
+    assert len(again) == 2
+
+
+def test_a_failing_run_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+    declared = declaration(scenarios=["scratch_t2"])
+    jobs = plan(declared, tmp_path, data.load("glyphs", **GLYPHS))
+    broken = tmp_path / ".waterjar" / "checkpoints" / jobs[0].path.name
+    broken.mkdir(parents=True)
+    (broken / "last.pt").write_bytes(b"x")
+    with pytest.raises(WaterjarError, match=f"(?s)1 of 2 runs failed, 1 are complete .*{jobs[0].path.name}: .*last.pt"):
+        study.run(declared, tmp_path, executor=InThisProcess())
+    assert jobs[1].status == "sealed"
+    (broken / "last.pt").unlink()
+    assert len(study.run(declared, tmp_path, executor=InThisProcess())) == 2
+
+
+def test_progress_is_read_from_the_runs(finished: waterjar.Study, tmp_path: Path) -> None:
+    jobs = plan(declaration(), finished.path, data.load("glyphs", **GLYPHS))
+    seen = {job.path.name: look(job) for job in jobs}
+    for job in jobs:
+        progress = seen[job.path.name]
+        assert (progress.status, progress.epochs, progress.images) == ("sealed", job.epochs, job.images)
+        assert progress.validation is not None
+    assert seconds_left(jobs, seen, 1) == 0.0
+    todo = plan(declaration(seeds=[9]), finished.path, data.load("glyphs", **GLYPHS))
+    seen |= {job.path.name: look(job) for job in todo}
+    speed = rates(jobs, seen)
+    expected = sum(job.images / speed[job.config.learner, job.config.backbone] for job in todo)
+    assert seconds_left(jobs + todo, seen, 1) == pytest.approx(expected)
+    assert seconds_left(todo, {job.path.name: look(job) for job in todo}, 1) is None
+    with waterjar.Recorder(todo[0].path.parent / "bare", {}):
+        pass
+
+
+def test_images_counted_in_the_plan_are_those_recorded(finished: waterjar.Study) -> None:
+    for job in plan(declaration(), finished.path, data.load("glyphs", **GLYPHS)):
+        assert waterjar.open_run(job.path)["resources"].images.values.sum() == job.images
+
+
+def cli(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    file = folder / "study.yaml"
+    file.write_text(yaml.safe_dump({**CONTENT, **changes}))
+    return file
+
+
+def test_dry_run_says_what_would_run(tmp_path: Path, finished: waterjar.Study) -> None:
+    code, text = cli("run", write(tmp_path, seeds=[1]), "--out", tmp_path / "out", "--dry-run", "--json")
+    found = json.loads(text)
+    assert code == 0
+    assert [item["status"] for item in found["runs"]] == ["todo"] * 4
+    assert found["seconds"] > 0
+    assert found["bytes"] > 1e5
+    assert not (tmp_path / "out").exists()
+    code, text = cli("run", write(tmp_path), "--out", finished.path, "--dry-run")
+    assert "0 of 8 runs left" in text
+
+
+def test_run_ends_with_a_table(tmp_path: Path) -> None:
+    file = write(tmp_path, seeds=[1], scenarios=["scratch_t2"])
+    code, text = cli("run", file, "--out", tmp_path / "out", "--workers", "1")
+    assert code == 0
+    assert "t2_shortcut_masked" in text
+    assert "scratch_t2" in text
+    code, text = cli("run", file, "--out", tmp_path / "out", "--json")
+    (found,) = json.loads(text)
+    last = waterjar.open_run(tmp_path / "out" / found["run"])["performance"].accuracy.isel(step=-1, repeat=0)
+    assert found["accuracy"] == {str(name): float(last.sel(eval_set=name)) for name in last.eval_set.values}
+
+
+def test_new_writes_a_file_that_is_valid(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    code, text = cli("new", file)
+    assert code == 0
+    assert "--dry-run" in text
+    assert len(study.expand(study.read(file))) == 3 * 5
+    with pytest.raises(WaterjarError, match="is there already"):
+        cli("new", file)
+    assert json.loads(cli("new", file, "--force", "--json")[1]) == {"file": str(file)}
+    with pytest.raises(WaterjarError, match="could not write"):
+        cli("new", tmp_path / "no" / "where.yaml")
+
+
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, finished: waterjar.Study) -> None:
+    file = write(
+        tmp_path, seeds=[1], scenarios=["sequential"], training={"epochs_t1": 400, "epochs_t2": 2, "batch_size": 10}
+    )
+    command = [sys.executable, "-m", "waterjar.cli.main", "run", str(file), "--out", str(tmp_path / "out")]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, start_new_session=True, **pipes) as process:
+        for _ in range(600):
+            time.sleep(0.1)
+            if any((tmp_path / "out").glob("sequential-*/performance/accuracy/c")):
+                break
+        time.sleep(1.0)
+        os.killpg(process.pid, signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped; go on with: waterjar run" in error
+    assert "Traceback" not in error.split("stopped;")[-1]
+    (run, *_) = waterjar.open_study(tmp_path / "out")
+    assert run.status in ("interrupted", "recording")
+    assert not np.isnan(run.load("performance").accuracy.values).any()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": {"name": "cifar100", "settings": {"path": "nowhere.tar.gz"}}}, "CIFAR-100 is not at nowhere.tar.gz"),
+        ({"data": {"name": "glyphs", "settings": {"alphabets": 3}}}, "superclass"),
+        ({"shortcut": {"settings": {"size": 40}}}, "40"),
+        ({"data": {"name": "glypse"}}, "data set 'glypse' is unknown: did you mean 'glyphs'"),
+    ],
+)
+def test_faults_show_before_any_training(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(WaterjarError, match=message):
+        study.run(declaration(**changes), tmp_path / "out", executor=InThisProcess())
+    assert not (tmp_path / "out").exists()
