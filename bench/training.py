@@ -4,17 +4,19 @@ Both sides get the same images, network, augmentation (crop, flip) and number of
 its own. A round is an epoch and an evaluation; rounds alternate, and a line gives the median of their ratios, in images
 per CPU second. Our side is the trainer as it is: it also plants the shortcut, records the step and writes checkpoints.
 
-Peers do it their usual way: PIL and torchvision image by image, no worker processes. derpp is not the same work in one
-respect: Mammoth augments anew what it replays, we replay the view that was learned (see `_reservoir`).
+Peers do it their usual way: PIL and torchvision image by image, no worker processes, our network as it is (laid out
+channels last, which is half as fast again for them, too). derpp differs in one respect: Mammoth augments anew what it
+replays, we replay the view that was learned (see `_reservoir`).
 
 avalanche-lib is taken where it is installed, Mammoth where MAMMOTH_PATH names a checkout, CIFAR-100 from the .npz that
-WATERJAR_CIFAR100 names or ../shared/data; without it the images are glyphs. `--quick` shows that all of it runs; in its
-short rounds, what happens once a round weighs too much.
+WATERJAR_CIFAR100 names or ../shared/data; without it the images are glyphs. `--quick` only shows that all of it runs:
+in short rounds, what happens once a round weighs too much.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import logging
 import multiprocessing
@@ -79,8 +81,8 @@ def ours(job: Job, lap: Callable[[], None]) -> None:
             trainer.go(recorder)
 
 
-class Arrays(NamedTuple):
-    """A job as a peer gets it: the images of T2, labels from 0, as many test images as we look at, our network."""
+class Given(NamedTuple):
+    """A job as a peer gets it: images and labels (from 0) of T2, as many to test on as we look at, our network."""
 
     train: NDArray[np.uint8]
     train_labels: NDArray[np.int64]
@@ -91,32 +93,24 @@ class Arrays(NamedTuple):
     network: networks.Network
 
 
-def arrays_of(job: Job) -> Arrays:
+def given_by(job: Job) -> Given:
     images = data.from_cache(job.cache)
     experiment = arrange(images, job.config)
-    first, rows = experiment.n_t1, experiment.train_rows["t2"]
+    rows = experiment.train_rows["t2"]
     shown = sum(len(chosen.rows) for chosen in evaluation_sets(experiment))
-    test = np.resize(np.flatnonzero(experiment.labels["test"] >= first), shown)
-    return Arrays(
-        images.train_images[rows],
-        experiment.labels["train"][rows] - first,
-        images.test_images[test],
-        experiment.labels["test"][test] - first,
-        *data.channel_statistics(images.train_images, rows),
-        networks.build(
-            job.config.backbone, n_classes=experiment.n_classes, image_shape=(3, *images.image_size), seed=0
-        ),
-    )
+    test = np.resize(np.flatnonzero(experiment.labels["test"] >= experiment.n_t1), shown)
+    labels = [experiment.labels[split] - experiment.n_t1 for split in ("train", "test")]
+    scale = data.channel_statistics(images.train_images, rows)
+    network = networks.build(job.config.backbone, n_classes=experiment.n_classes, seed=0)
+    return Given(images.train_images[rows], labels[0][rows], images.test_images[test], labels[1][test], *scale, network)
 
 
 def avalanche_naive(job: Job, lap: Callable[[], None]) -> None:
     """nc_benchmark, Naive, metrics of accuracy and loss, no logger."""
     kind, transforms = torchvision().datasets.CIFAR100, torchvision().transforms
-    benchmarks: Any = importlib.import_module("avalanche.benchmarks")
-    metrics: Any = importlib.import_module("avalanche.evaluation.metrics")
-    plugins: Any = importlib.import_module("avalanche.training.plugins")
-    supervised: Any = importlib.import_module("avalanche.training.supervised")
-    given = arrays_of(job)
+    parts = ("benchmarks", "evaluation.metrics", "training.plugins", "training.supervised")
+    benchmarks, metrics, plugins, supervised = modules(*(f"avalanche.{part}" for part in parts))
+    given = given_by(job)
     crop = transforms.RandomCrop(given.train.shape[1], padding=CROP_FLIP.padding)
     last = [transforms.ToTensor(), transforms.Normalize(given.mean, given.std)]
     benchmark = benchmarks.nc_benchmark(
@@ -127,17 +121,14 @@ def avalanche_naive(job: Job, lap: Callable[[], None]) -> None:
         train_transform=transforms.Compose([crop, transforms.RandomHorizontalFlip(), *last]),
         eval_transform=transforms.Compose(last),
     )
+    measured = [made(epoch=True, experience=True) for made in (metrics.accuracy_metrics, metrics.loss_metrics)]
     strategy = supervised.Naive(
         model=given.network,
         optimizer=torch.optim.SGD(given.network.parameters(), lr=RATE),
         criterion=torch.nn.CrossEntropyLoss(),
         train_mb_size=BATCH,
         eval_mb_size=EVAL_BATCH,
-        evaluator=plugins.EvaluationPlugin(
-            metrics.accuracy_metrics(epoch=True, experience=True),
-            metrics.loss_metrics(epoch=True, experience=True),
-            loggers=[],
-        ),
+        evaluator=plugins.EvaluationPlugin(*measured, loggers=[]),
     )
     while True:
         lap()
@@ -150,20 +141,17 @@ def mammoth(job: Job, lap: Callable[[], None]) -> None:
     if "MAMMOTH_PATH" not in os.environ:
         raise ImportError("MAMMOTH_PATH does not name a checkout of it")
     torchvision()
-    clip: Any = types.ModuleType("open_clip")  # one of its data sets would download weights while it is imported
+    clip: Any = types.ModuleType("open_clip")
     clip.create_model_and_transforms = lambda *_, **__: (None, None, None)
-    sys.modules["open_clip"] = clip
+    sys.modules["open_clip"] = clip  # a data set of theirs would download weights while it is imported
     sys.path.insert(0, os.environ["MAMMOTH_PATH"])
     logging.disable(logging.CRITICAL)
-    notebooks: Any = importlib.import_module("utils.notebooks")
-    source: Any = importlib.import_module("datasets.seq_cifar100")
-    datasets: Any = importlib.import_module("datasets")
-    backbones: Any = importlib.import_module("backbone")
-    training: Any = importlib.import_module("utils.training")
+    names = ("utils.notebooks", "utils.training", "datasets", "datasets.seq_cifar100", "backbone")
+    notebooks, training, datasets, source, backbones = modules(*names)
     torch.set_num_threads(1)  # it has set 2
-    given = arrays_of(job)
+    given = given_by(job)
 
-    class Backbone(backbones.MammothBackbone):  # type: ignore[misc]
+    class Backbone(backbones.MammothBackbone):  # type: ignore[name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.network = given.network
@@ -171,7 +159,7 @@ def mammoth(job: Job, lap: Callable[[], None]) -> None:
         def forward(self, x: Tensor, returnt: str = "out") -> Any:
             return self.network(x)
 
-    class Bench(source.SequentialCIFAR100):  # type: ignore[misc]
+    class Bench(source.SequentialCIFAR100):  # type: ignore[name-defined]
         NAME, N_TASKS = "waterjar-bench", 1
         N_CLASSES_PER_TASK = N_CLASSES = int(given.train_labels.max()) + 1
 
@@ -180,9 +168,8 @@ def mammoth(job: Job, lap: Callable[[], None]) -> None:
             plain = transforms.Compose([transforms.ToTensor(), self.get_normalization_transform()])
             train = filled(source.MyCIFAR100, given.train, given.train_labels, self.TRANSFORM)
             train.not_aug_transform = transforms.ToTensor()
-            return source.store_masked_loaders(
-                train, filled(source.TCIFAR100, given.test, given.test_labels, plain), self
-            )
+            test = filled(source.TCIFAR100, given.test, given.test_labels, plain)
+            return source.store_masked_loaders(train, test, self)
 
     datasets.register_dataset("waterjar-bench")(Bench)
     backbones.register_backbone("waterjar-network")(Backbone)
@@ -204,8 +191,8 @@ def mammoth(job: Job, lap: Callable[[], None]) -> None:
 
 
 def plain_loop(job: Job, lap: Callable[[], None]) -> None:
-    """What one writes by hand: images in memory, augmented by the batch."""
-    given = arrays_of(job)
+    """What one writes by hand: images in memory, augmented by the batch, the weights saved once an epoch."""
+    given = given_by(job)
     network, generator = given.network, torch.Generator().manual_seed(0)
     mean, std = (torch.tensor(values).view(-1, 1, 1) * 255 for values in (given.mean, given.std))
     train, test = (torch.from_numpy(images).permute(0, 3, 1, 2) for images in (given.train, given.test))
@@ -232,6 +219,12 @@ def plain_loop(job: Job, lap: Callable[[], None]) -> None:
         with torch.inference_mode():
             for part in torch.split(torch.arange(len(test)), EVAL_BATCH):
                 (network((test[part] - mean) / std).argmax(1) == test_labels[part]).sum().item()
+        with tempfile.TemporaryFile() as file:
+            torch.save(network.state_dict(), file)
+
+
+def modules(*names: str) -> list[Any]:
+    return [importlib.import_module(name) for name in names]
 
 
 def torchvision() -> Any:
@@ -263,7 +256,8 @@ def process(run: Contestant, job: Job, pipe: Connection) -> None:
     def lap() -> None:
         nonlocal began
         pipe.send(time.process_time() - began)
-        pipe.recv()
+        if pipe.recv() == "stop":
+            sys.exit()
         began = time.process_time()
 
     try:
@@ -296,21 +290,9 @@ class Side:
         return float(self.report())
 
     def stop(self) -> None:
-        self.process.terminate()
+        with contextlib.suppress(BrokenPipeError):  # it is gone already
+            self._pipe.send("stop")
         self.process.join()
-
-
-def race(peer: Contestant, job: Job, rounds: int) -> list[tuple[float, float]] | str:
-    """CPU seconds of (ours, peer), round by round, or why there are none. A first round compiles, and is left out."""
-    sides = [Side(ours, job), Side(peer, job)]
-    try:
-        for ready in [side.report() for side in sides]:
-            if isinstance(ready, str):
-                return ready
-        return [(sides[0].round(), sides[1].round()) for _ in range(rounds + 1)][1:]
-    finally:
-        for side in sides:
-            side.stop()
 
 
 def say(what: str, ratio: float, limit: float, *, floor: bool) -> bool:
@@ -322,11 +304,18 @@ def say(what: str, ratio: float, limit: float, *, floor: bool) -> bool:
 
 
 def compare(what: str, peer: Contestant, job: Job, rounds: int, floor: float) -> bool:
-    told = race(peer, job, rounds)
+    """Race. A first round compiles and fills memories; it is left out."""
     what = f"{what} / {peer.__name__.replace('_', ' ')}"
-    if isinstance(told, str):
-        sys.stdout.write(f"{what}: not measured ({told})\n")
-        return True
+    sides = [Side(ours, job), Side(peer, job)]
+    try:
+        ready = [side.report() for side in sides]
+        if isinstance(ready[1], str):
+            sys.stdout.write(f"{what}: not measured ({ready[1]})\n")
+            return True
+        told = [(sides[0].round(), sides[1].round()) for _ in range(rounds + 1)][1:]
+    finally:
+        for side in sides:
+            side.stop()
     count = len(arrange(data.from_cache(job.cache), job.config).train_rows["t2"])
     mine, theirs = (count / statistics.median(seconds) for seconds in zip(*told, strict=True))
     ratio = statistics.median(peer_seconds / our_seconds for our_seconds, peer_seconds in told)
@@ -362,26 +351,23 @@ def memory(large: Job, small: Job) -> list[bool]:
         seen.append([mapped_and_private(side, job.cache) for side in sides])
     for side in sides:
         side.stop()
-    (alone, private), both, less = seen[0][0], sum(share for share, _ in seen[1]), seen[2][2]
-    growth = f"{private - less[1]} / {alone - less[0]} MB"
+    (alone, private), both = seen[0][0], sum(share for share, _ in seen[1])
+    images, copied = alone - seen[2][2][0], private - seen[2][2][1]
     return [
         say(f"images in memory, 2 workers / 1: {both} / {alone} MB", both / alone, 1.1, floor=False),
-        say(f"private memory / images, growth: {growth}", (private - less[1]) / (alone - less[0]), 0.25, floor=False),
+        say(f"private memory / images, growth: {copied} / {images} MB", copied / images, 0.25, floor=False),
     ]
 
 
 def part(images: ImageData, train: int, test: int) -> ImageData:
     """The first images of each class."""
-    splits = []
-    for count, source, labels, index in (
-        (train, images.train_images, images.train_labels, images.train_index),
-        (test, images.test_images, images.test_labels, images.test_index),
-    ):
-        rows = np.concatenate([np.flatnonzero(labels == label)[:count] for label in np.unique(labels)])
-        splits.append((source[rows], labels[rows], index[rows]))
-    names = {"class_names": images.class_names, "superclass_names": images.superclass_names}
-    owners = images.class_superclass
-    return data.image_data(images.name, train=splits[0], test=splits[1], class_superclass=owners, **names)
+    kept: dict[str, Any] = {}
+    for split, count in (("train", train), ("test", test)):
+        whole = [getattr(images, f"{split}_{name}") for name in ("images", "labels", "index")]
+        rows = np.concatenate([np.flatnonzero(whole[1] == label)[:count] for label in np.unique(whole[1])])
+        kept[split] = tuple(array[rows] for array in whole)
+    names = ("name", "class_names", "superclass_names", "class_superclass")
+    return data.image_data(**kept, **{name: getattr(images, name) for name in names})
 
 
 def job_of(cache: Path, tasks: Tasks, learner: str = "sgd", backbone: str = "small_cnn", **settings: Any) -> Job:
@@ -404,27 +390,25 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few images, two rounds")
     quick = parser.parse_args().quick
     os.environ["OMP_NUM_THREADS"] = "1"  # of the processes to come
-    rounds, many = (2, 80) if quick else (7, 400)
+    rounds, many = (2, 100) if quick else (5, 400)
     path = Path(os.environ.get("WATERJAR_CIFAR100", CIFAR))
-    glyphs = {"alphabets": 12, "characters": 5, "train_per_class": many, "test_per_class": many // 4}
+    glyphs = {"alphabets": 12, "characters": 5, "train_per_class": many, "test_per_class": many // 5}
     images = data.load("npz", path=path) if path.exists() else data.load("glyphs", **glyphs)
     name = "CIFAR-100" if path.exists() else "glyphs"
     sys.stdout.write(f"{name}, batch {BATCH}, {rounds} rounds, load {os.getloadavg()[0]:.1f}\n")
     with tempfile.TemporaryDirectory() as folder:
-        whole, some, few = (
-            data.to_cache(kept, folder) for kept in (images, part(images, many, 20), part(images, 17, 1))
-        )
-        del images
-        four = Tasks(t1_superclasses=(0,), t2_superclasses=(8, 9, 10, 11), validation=0.025)
-        two = Tasks(t1_superclasses=(0,), t2_superclasses=(8, 9), validation=1 / 17)
-        sgd = job_of(some, four)
-        derpp = job_of(some, four, "derpp", alpha=0.1, beta=0.5, buffer_size=500, minibatch_size=BATCH)
+        parts = [part(images, *counts) for counts in ((many, 20), (80, 20), (9, 1))]
+        whole, some, fewer, few = (data.to_cache(kept, folder) for kept in (images, *parts))
+        del images, parts
+        tasks = Tasks(t1_superclasses=(0,))  # it is not trained here
+        sgd, resnet = job_of(some, tasks), job_of(few, tasks, backbone="resnet18")
+        derpp = job_of(some, tasks, "derpp", alpha=0.1, beta=0.5, buffer_size=500, minibatch_size=BATCH)
         fine = [
             compare("small CNN, sgd", avalanche_naive, sgd, rounds, 3.0),
             compare("small CNN, sgd", mammoth, sgd, rounds, 3.5),
             compare("small CNN, derpp", mammoth, derpp, rounds, 3.0),
-            compare("ResNet-18, sgd", plain_loop, job_of(few, two, backbone="resnet18"), min(rounds, 5), 0.95),
-            *memory(job_of(whole, Tasks()), job_of(few, Tasks(validation=1 / 17))),
+            compare("ResNet-18, sgd", plain_loop, resnet, min(rounds, 4), 0.95),
+            *memory(job_of(whole, Tasks()), job_of(fewer, Tasks())),
         ]
     sys.exit(0 if all(fine) else 1)
 

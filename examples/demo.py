@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 import waterjar
 from waterjar.cli.main import app
 from waterjar.view import figures
+from waterjar.view.style import house_style
 
 HERE = Path(__file__).parent
 OUT = Path("demo-out")
@@ -16,9 +17,10 @@ PANELS = {"t2_shortcut_normal": "shortcut visible", "t2_shortcut_masked": "short
 
 
 def draw(study: waterjar.Study) -> Path:
-    figure = Figure(figsize=(9.5, 3.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2, sharey=True)
+    with house_style():
+        figure = Figure(figsize=(9.5, 3.4))
+        FigureCanvasAgg(figure)
+        left, right = figure.subplots(1, 2, sharey=True)
     for ax, (eval_set, title) in zip((left, right), PANELS.items(), strict=True):
         figures.draw(
             "learning_curves", study, eval_sets=[eval_set], tasks=["t2", "joint"], over="effective_epoch", ax=ax

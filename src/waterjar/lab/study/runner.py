@@ -95,7 +95,7 @@ def run(
     watch: Callable[[list[Job], bool], None] | None = None,
     poll_seconds: float = 0.5,
 ) -> Study:
-    """Run what is not yet there, and open the study.
+    """Run what is not yet there, and open the declared runs; others that stand in `out` are left alone.
 
     `executor` runs the jobs; by default a pool of spawned processes. `watch` is called with the jobs every
     `poll_seconds` (and a last time with True). Runs that fail do not stop the others; they are named at the end.
@@ -132,7 +132,8 @@ def run(
     if watch is not None:
         watch(jobs, True)
     _raise_failures(futures, out)
-    return open_study(out)
+    declared = {job.path.name for job in jobs}
+    return open_study(out).select(lambda entry: entry.name in declared)
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
