@@ -9,8 +9,7 @@ channels last, which is half as fast again for them, too). derpp differs in one 
 replays, we replay the view that was learned (see `_reservoir`).
 
 avalanche-lib is taken where it is installed, Mammoth where MAMMOTH_PATH names a checkout, CIFAR-100 from the .npz that
-WATERJAR_CIFAR100 names or ../shared/data; without it the images are glyphs. `--quick` only shows that all of it runs:
-in short rounds, what happens once a round weighs too much.
+WATERJAR_CIFAR100 names or ../shared/data; else the images are glyphs. The rounds of `--quick` are too short for numbers.
 """
 
 from __future__ import annotations
@@ -49,12 +48,24 @@ from waterjar.run.recorder import Recorder
 
 BATCH, EVAL_BATCH, RATE = 32, 250, 0.01
 CIFAR = Path(__file__).resolve().parents[1] / "../shared/data/cifar100_12super.npz"
+CONFIG = RunConfig(
+    scenario="scratch_t2",
+    learner="sgd",
+    learner_settings={"lr": RATE},
+    backbone="small_cnn",
+    backbone_settings={},
+    data="bench",
+    tasks=Tasks(t1_superclasses=(0,)),  # T1 is evaluated, not trained
+    augmentation=Augmentation(t1=CROP_FLIP, t2=CROP_FLIP),
+    training=Training(epochs_t2=1000, batch_size=BATCH),
+)
+REPLAY = {"alpha": 0.1, "beta": 0.5, "buffer_size": 500, "minibatch_size": BATCH}
 
 
 class Job(NamedTuple):
     """What both sides of a race train; it goes to spawned processes."""
 
-    cache: str
+    cache: Path
     config: RunConfig
 
 
@@ -109,7 +120,7 @@ def avalanche_naive(job: Job, lap: Callable[[], None]) -> None:
     """nc_benchmark, Naive, metrics of accuracy and loss, no logger."""
     kind, transforms = torchvision().datasets.CIFAR100, torchvision().transforms
     parts = ("benchmarks", "evaluation.metrics", "training.plugins", "training.supervised")
-    benchmarks, metrics, plugins, supervised = modules(*(f"avalanche.{part}" for part in parts))
+    benchmarks, metrics, plugins, supervised = (importlib.import_module(f"avalanche.{part}") for part in parts)
     given = given_by(job)
     crop = transforms.RandomCrop(given.train.shape[1], padding=CROP_FLIP.padding)
     last = [transforms.ToTensor(), transforms.Normalize(given.mean, given.std)]
@@ -147,35 +158,27 @@ def mammoth(job: Job, lap: Callable[[], None]) -> None:
     sys.path.insert(0, os.environ["MAMMOTH_PATH"])
     logging.disable(logging.CRITICAL)
     names = ("utils.notebooks", "utils.training", "datasets", "datasets.seq_cifar100", "backbone")
-    notebooks, training, datasets, source, backbones = modules(*names)
+    notebooks, training, datasets, source, backbones = (importlib.import_module(name) for name in names)
     torch.set_num_threads(1)  # it has set 2
     given = given_by(job)
+    backbone = backbones.MammothBackbone()
+    backbone.network, backbone.forward = given.network, lambda x, returnt="out": given.network(x)
 
-    class Backbone(backbones.MammothBackbone):  # type: ignore[name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = given.network
+    def get_data_loaders(self: Any) -> Any:
+        transforms = torchvision().transforms
+        plain = transforms.Compose([transforms.ToTensor(), self.get_normalization_transform()])
+        train = filled(source.MyCIFAR100, given.train, given.train_labels, self.TRANSFORM)
+        train.not_aug_transform = transforms.ToTensor()
+        return source.store_masked_loaders(train, filled(source.TCIFAR100, given.test, given.test_labels, plain), self)
 
-        def forward(self, x: Tensor, returnt: str = "out") -> Any:
-            return self.network(x)
-
-    class Bench(source.SequentialCIFAR100):  # type: ignore[name-defined]
-        NAME, N_TASKS = "waterjar-bench", 1
-        N_CLASSES_PER_TASK = N_CLASSES = int(given.train_labels.max()) + 1
-
-        def get_data_loaders(self) -> Any:
-            transforms = torchvision().transforms
-            plain = transforms.Compose([transforms.ToTensor(), self.get_normalization_transform()])
-            train = filled(source.MyCIFAR100, given.train, given.train_labels, self.TRANSFORM)
-            train.not_aug_transform = transforms.ToTensor()
-            test = filled(source.TCIFAR100, given.test, given.test_labels, plain)
-            return source.store_masked_loaders(train, test, self)
-
-    datasets.register_dataset("waterjar-bench")(Bench)
-    backbones.register_backbone("waterjar-network")(Backbone)
+    classes = int(given.train_labels.max()) + 1
+    sizes = {"NAME": "waterjar-bench", "N_TASKS": 1, "N_CLASSES_PER_TASK": classes, "N_CLASSES": classes}
+    kind = type("Bench", (source.SequentialCIFAR100,), {**sizes, "get_data_loaders": get_data_loaders})
+    datasets.register_dataset("waterjar-bench")(kind)
+    backbones.register_backbone("waterjar-network")(lambda: backbone)
     settings = {"backbone": "waterjar-network", "lr": RATE, "batch_size": BATCH, "n_epochs": 1, "num_workers": 0}
-    settings |= {key: value for key, value in job.config.learner_settings.items() if key != "lr"}
     settings |= {"non_verbose": 1, "base_path": tempfile.gettempdir()}
+    settings |= REPLAY if job.config.learner == "derpp" else {}
     model, dataset = notebooks.load_runner(job.config.learner, "waterjar-bench", settings)
     model.net.train()
     loader, _ = dataset.get_data_loaders()
@@ -221,10 +224,6 @@ def plain_loop(job: Job, lap: Callable[[], None]) -> None:
                 (network((test[part] - mean) / std).argmax(1) == test_labels[part]).sum().item()
         with tempfile.TemporaryFile() as file:
             torch.save(network.state_dict(), file)
-
-
-def modules(*names: str) -> list[Any]:
-    return [importlib.import_module(name) for name in names]
 
 
 def torchvision() -> Any:
@@ -297,9 +296,8 @@ class Side:
 
 def say(what: str, ratio: float, limit: float, *, floor: bool) -> bool:
     over = ratio >= limit
-    bound, mark = "floor" if floor else "limit", "OVER" if over else "UNDER"
-    sys.stdout.write(f"{what}: ratio {ratio:.2f}, {bound} {limit:g}, {mark}{'' if over == floor else ' - missed'}\n")
-    sys.stdout.flush()
+    bound = f"{'floor' if floor else 'limit'} {limit:g}, {'OVER' if over else 'UNDER'}"
+    print(f"{what}: ratio {ratio:.2f}, {bound}{'' if over == floor else ' - missed'}", flush=True)
     return over == floor
 
 
@@ -310,7 +308,7 @@ def compare(what: str, peer: Contestant, job: Job, rounds: int, floor: float) ->
     try:
         ready = [side.report() for side in sides]
         if isinstance(ready[1], str):
-            sys.stdout.write(f"{what}: not measured ({ready[1]})\n")
+            print(f"{what}: not measured ({ready[1]})", flush=True)
             return True
         told = [(sides[0].round(), sides[1].round()) for _ in range(rounds + 1)][1:]
     finally:
@@ -322,14 +320,14 @@ def compare(what: str, peer: Contestant, job: Job, rounds: int, floor: float) ->
     return say(f"{what}: {mine:,.0f} / {theirs:,.0f} images per CPU second", ratio, floor, floor=True)
 
 
-def mapped_and_private(side: Side, cache: str) -> tuple[int, int]:
+def mapped_and_private(side: Side, cache: Path) -> tuple[int, int]:
     """MB of a process: its share of the images (a page of n processes counts 1/n for each), and what is its alone."""
     share = private = 0
     of_images = False
     for line in Path(f"/proc/{side.process.pid}/smaps").read_text(encoding="utf-8").splitlines():
         key, _, rest = line.partition(":")
         if "-" in key:  # the addresses of the next mapping
-            of_images = cache in rest
+            of_images = str(cache) in rest
         elif of_images and key == "Pss":
             share += int(rest.split()[0])
         elif not of_images and key == "Private_Dirty":
@@ -340,7 +338,7 @@ def mapped_and_private(side: Side, cache: str) -> tuple[int, int]:
 def memory(large: Job, small: Job) -> list[bool]:
     """Two workers on one cache; and one on a smaller cache, to see whether a worker copies what it maps."""
     if not Path("/proc/self/smaps").exists():
-        sys.stdout.write("images in memory, 2 workers / 1: not measured (there is no /proc/self/smaps)\n")
+        print("images in memory, 2 workers / 1: not measured (there is no /proc/self/smaps)")
         return []
     sides: list[Side] = []
     seen: list[list[tuple[int, int]]] = []
@@ -351,8 +349,8 @@ def memory(large: Job, small: Job) -> list[bool]:
         seen.append([mapped_and_private(side, job.cache) for side in sides])
     for side in sides:
         side.stop()
-    (alone, private), both = seen[0][0], sum(share for share, _ in seen[1])
-    images, copied = alone - seen[2][2][0], private - seen[2][2][1]
+    (alone, private), both, less = seen[0][0], sum(share for share, _ in seen[1]), seen[2][2]
+    images, copied = alone - less[0], private - less[1]
     return [
         say(f"images in memory, 2 workers / 1: {both} / {alone} MB", both / alone, 1.1, floor=False),
         say(f"private memory / images, growth: {copied} / {images} MB", copied / images, 0.25, floor=False),
@@ -370,21 +368,6 @@ def part(images: ImageData, train: int, test: int) -> ImageData:
     return data.image_data(**kept, **{name: getattr(images, name) for name in names})
 
 
-def job_of(cache: Path, tasks: Tasks, learner: str = "sgd", backbone: str = "small_cnn", **settings: Any) -> Job:
-    config = RunConfig(
-        scenario="scratch_t2",
-        learner=learner,
-        learner_settings={"lr": RATE, **settings},
-        backbone=backbone,
-        backbone_settings={},
-        data="bench",
-        tasks=tasks,
-        augmentation=Augmentation(t1=CROP_FLIP, t2=CROP_FLIP),
-        training=Training(epochs_t2=1000, batch_size=BATCH),
-    )
-    return Job(str(cache), config)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few images, two rounds")
@@ -392,23 +375,23 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"  # of the processes to come
     rounds, many = (2, 100) if quick else (5, 400)
     path = Path(os.environ.get("WATERJAR_CIFAR100", CIFAR))
-    glyphs = {"alphabets": 12, "characters": 5, "train_per_class": many, "test_per_class": many // 5}
-    images = data.load("npz", path=path) if path.exists() else data.load("glyphs", **glyphs)
-    name = "CIFAR-100" if path.exists() else "glyphs"
-    sys.stdout.write(f"{name}, batch {BATCH}, {rounds} rounds, load {os.getloadavg()[0]:.1f}\n")
+    name, settings = "glyphs", {"alphabets": 12, "characters": 5, "train_per_class": many, "test_per_class": many // 5}
+    images = data.load("npz", path=path) if path.exists() else data.load(name, **settings)
+    name = "CIFAR-100" if path.exists() else name
+    print(f"{name}, batch {BATCH}, {rounds} rounds, load {os.getloadavg()[0]:.1f}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         parts = [part(images, *counts) for counts in ((many, 20), (80, 20), (9, 1))]
         whole, some, fewer, few = (data.to_cache(kept, folder) for kept in (images, *parts))
         del images, parts
-        tasks = Tasks(t1_superclasses=(0,))  # it is not trained here
-        sgd, resnet = job_of(some, tasks), job_of(few, tasks, backbone="resnet18")
-        derpp = job_of(some, tasks, "derpp", alpha=0.1, beta=0.5, buffer_size=500, minibatch_size=BATCH)
+        sgd, resnet = Job(some, CONFIG), Job(few, CONFIG.model_copy(update={"backbone": "resnet18"}))
+        replay = {"learner": "derpp", "learner_settings": {"lr": RATE, **REPLAY}}
+        derpp, both = Job(some, CONFIG.model_copy(update=replay)), CONFIG.model_copy(update={"tasks": Tasks()})
         fine = [
             compare("small CNN, sgd", avalanche_naive, sgd, rounds, 3.0),
             compare("small CNN, sgd", mammoth, sgd, rounds, 3.5),
             compare("small CNN, derpp", mammoth, derpp, rounds, 3.0),
             compare("ResNet-18, sgd", plain_loop, resnet, min(rounds, 4), 0.95),
-            *memory(job_of(whole, Tasks()), job_of(fewer, Tasks())),
+            *memory(Job(whole, both), Job(fewer, both)),
         ]
     sys.exit(0 if all(fine) else 1)
 
