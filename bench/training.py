@@ -9,7 +9,8 @@ channels last, which is half as fast again for them, too). derpp differs in one 
 replays, we replay the view that was learned (see `_reservoir`).
 
 avalanche-lib is taken where it is installed, Mammoth where MAMMOTH_PATH names a checkout, CIFAR-100 from the .npz that
-WATERJAR_CIFAR100 names or ../shared/data; else the images are glyphs. The rounds of `--quick` are too short for numbers.
+WATERJAR_CIFAR100 names or ../shared/data; else the images are glyphs. The rounds of
+`--quick` are too short for numbers.
 """
 
 from __future__ import annotations

@@ -223,3 +223,49 @@ def test_bfloat16_and_batch_norm_train(glyphs: ImageData, tmp_path: Path) -> Non
         training=Training(epochs_t1=1, epochs_t2=1, batch_size=7, precision="bfloat16"),
     )
     assert np.isfinite(go(config, glyphs, tmp_path)["performance"].loss.values).all()
+
+
+def test_a_removed_run_starts_from_its_beginning(
+    glyphs: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its old checkpoint would make a run that lacks its first steps."""
+    import shutil
+
+    config = tiny("scratch_t2")
+    kind = type(Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9).learner)
+    observe, left = kind.observe, {"count": 12}
+
+    def stop_some_time(self: object, inputs: object, labels: object) -> object:
+        left["count"] -= 1
+        if left["count"] == 0:
+            raise KeyboardInterrupt
+        return observe(self, inputs, labels)
+
+    monkeypatch.setattr(kind, "observe", stop_some_time)
+    with pytest.raises(KeyboardInterrupt):
+        go(config, glyphs, tmp_path)
+    assert (tmp_path / "checkpoints" / "last.pt").exists()
+    shutil.rmtree(tmp_path / "run")
+    run = go(config, glyphs, tmp_path)
+    assert run["performance"].epoch.values.tolist() == [0, 1, 2, 3]
+    assert run.attributes["seal"]["content"] == go(config, glyphs, tmp_path / "2").attributes["seal"]["content"]
+
+
+def test_one_flipped_bit_in_a_checkpoint_is_noticed(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, "last.pt", "x", {"weights": torch.zeros(1000)})
+    assert checkpoint.load(tmp_path, "last.pt", "x") is not None
+    data = bytearray((tmp_path / "last.pt").read_bytes())
+    for change in (lambda d: d[:-300], lambda d: d[:900] + bytes([d[900] ^ 4]) + d[901:], lambda d: b""):
+        (tmp_path / "last.pt").write_bytes(bytes(change(bytes(data))))
+        with pytest.raises(WaterjarError, match="cannot be read"):
+            checkpoint.load(tmp_path, "last.pt", "x")
+
+
+def test_a_diverged_network_has_no_accuracy(glyphs: ImageData, tmp_path: Path) -> None:
+    run = go(tiny("scratch_t2", learner_settings={"lr": 1e12}), glyphs, tmp_path)
+    data = run["performance"].isel(step=-1, repeat=0)
+    names = data.accuracy_reason.attrs["flag_meanings"].split()
+    for variable in ("accuracy", "macro_accuracy", "task_accuracy", "loss"):
+        assert np.isnan(data[variable].values).all()
+        assert {names[code] for code in data[f"{variable}_reason"].values} == {"not_a_number"}
+    assert np.isnan(data.class_accuracy.values).all()

@@ -26,9 +26,9 @@ data:
 
 seeds: [42, 123, 456]
 backbones: [small_cnn]    # or resnet18, vit, mlp; with settings: [{{name: resnet18, settings: {{width: 16}}}}]
-strategies:               # trained on T1, then on T2
-  - sgd
-  - ewc_on
+strategies:               # trained on T1, then on T2; the same optimiser for all, or the comparison is of optimisers
+  - {{learner: sgd, settings: {{lr: 0.03}}}}
+  - {{learner: ewc_on, preset: ewc_on_einstellung, settings: {{lr: 0.03}}}}
   - {{learner: derpp, preset: derpp_einstellung, settings: {{lr: 0.03}}}}
 scenarios: [scratch_t2, interleaved, sequential]  # the first two are baselines, run once per backbone and seed
 baseline: {{lr: 0.03}}      # settings of the learner behind the baselines
@@ -60,7 +60,7 @@ recording:
 # sweep:                  # every combination is run
 #   shortcut.rate: [0.25, 0.5, 1.0]
 
-resources:                # none of this changes a number
+resources:                # not part of a run's identity (but keep `threads`: another number rounds otherwise)
   workers: 1
   threads: 1
   device: auto            # or cpu, cuda, mps

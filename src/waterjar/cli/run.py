@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -43,6 +44,7 @@ def command(
     if dry_run:
         _dry_run(declared, out, as_json)
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` and Slurm stop it as Ctrl-C does
     board = None if as_json else _Board(declared.resources.workers)
     try:
         done = study.run(declared, out, watch=board.show if board else None)

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from waterjar.errors import WaterjarError
-from waterjar.run.store import LocalStore
+from waterjar.run.store import LocalStore, sha256
 
 LAST = "last.pt"
 BEST = "best.pt"
+_DIGEST = 64
 
 
 @dataclass
@@ -46,8 +47,9 @@ def save(folder: Path, name: str, run_id: str, content: dict[str, Any]) -> None:
     """Write a checkpoint atomically."""
     buffer = io.BytesIO()
     torch.save({"run_id": run_id, **content}, buffer)
+    data = buffer.getvalue()
     folder.mkdir(parents=True, exist_ok=True)
-    LocalStore(folder).put(name, buffer.getvalue())
+    LocalStore(folder).put(name, sha256(data).encode() + data if name == LAST else data)
 
 
 def load(folder: Path, name: str, run_id: str) -> dict[str, Any] | None:
@@ -58,8 +60,15 @@ def load(folder: Path, name: str, run_id: str) -> dict[str, Any] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # torch's remarks on files that it is about to refuse
-            content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, zipfile.BadZipFile, KeyError, ValueError) as error:
+            data = path.read_bytes()
+            if name == LAST:  # one flipped bit would train on, and be sealed
+                digest, data = data[:_DIGEST], data[_DIGEST:]
+                if sha256(data).encode() != digest:
+                    raise ValueError("its checksum does not hold")
+            content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+            if not isinstance(content, dict):
+                raise ValueError("it is not a checkpoint")
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
         why = type(error).__name__
         raise WaterjarError(f"checkpoint {path} cannot be read ({why}): remove it to start the run anew") from error
     if content.get("run_id") != run_id:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab.augmentation import T1, T2, AugmentationSettings
@@ -69,6 +69,13 @@ class Augmentation(BaseModel):
 
     t1: AugmentationSettings = T1
     t2: AugmentationSettings = T2
+
+    @field_validator("t1", "t2", mode="before")
+    @classmethod
+    def _over_the_defaults(cls, given: object, info: ValidationInfo) -> object:
+        """Settings that are not given keep the task's defaults, as everywhere else."""
+        defaults = {"t1": T1, "t2": T2}[str(info.field_name)]
+        return {**defaults.model_dump(), **given} if isinstance(given, dict) else given
 
 
 class Training(BaseModel):

@@ -105,6 +105,8 @@ class Tally:
     right: NDArray[np.int64]
     right_in_task: NDArray[np.int64]
     loss: float
+    broken: int = 0
+    """Samples whose logits are not finite: an argmax over them means nothing."""
 
     def __add__(self, other: Tally) -> Tally:
         """The tally of both sets together."""
@@ -113,6 +115,7 @@ class Tally:
             self.right + other.right,
             self.right_in_task + other.right_in_task,
             self.loss + other.loss,
+            self.broken + other.broken,
         )
 
 
@@ -169,6 +172,7 @@ def _tally(
             np.bincount(labels[right], minlength=n),
             np.bincount(labels[in_task], minlength=n),
             float(losses.double().sum()),
+            int((~torch.isfinite(logits)).any(1).sum()),
         )
     return tally
 
@@ -179,19 +183,21 @@ def performance(tallies: dict[str, Tally], eval_sets: Sequence[str], by_class: b
     for name in eval_sets:
         tally = tallies[name]
         there = tally.count > 0
-        empty = not there.any()
+        absent = None if there.any() else waterjar.missing("empty_set")
+        unknown = absent or (waterjar.missing("not_a_number") if tally.broken else None)
         total = int(tally.count.sum())
         for prefix, right in (("", tally.right), ("task_", tally.right_in_task)):
             accuracy = values.setdefault(f"{prefix}accuracy", {})
             macro = values.setdefault(f"{prefix}macro_accuracy", {})
-            accuracy[name] = waterjar.missing("empty_set") if empty else right.sum() / total
-            macro[name] = waterjar.missing("empty_set") if empty else (right[there] / tally.count[there]).mean()
-        values.setdefault("loss", {})[name] = waterjar.missing("empty_set") if empty else tally.loss / total
+            accuracy[name] = unknown or right.sum() / total
+            macro[name] = unknown or (right[there] / tally.count[there]).mean()
+        values.setdefault("loss", {})[name] = absent or tally.loss / total
     found: dict[str, object] = dict(values)
     if by_class:
         counts = np.stack([tallies[name].count for name in eval_sets])
         for prefix, field in (("", "right"), ("task_", "right_in_task")):
             right = np.stack([getattr(tallies[name], field) for name in eval_sets])
-            shares = right / np.maximum(counts, 1)
+            broken = np.array([tallies[name].broken > 0 for name in eval_sets])
+            shares = np.where(broken[:, None], np.nan, right / np.maximum(counts, 1))
             found[f"{prefix}class_accuracy"] = waterjar.masked(shares[..., None], (counts == 0)[..., None], "empty_set")
     return found

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from waterjar.errors import WaterjarError
 from waterjar.lab import checkpoint, learners, networks
 from waterjar.lab.checkpoint import BEST, LAST, Position
 from waterjar.lab.config import RunConfig, resolve_device
@@ -92,6 +93,11 @@ class Trainer:
             while self._at.epoch < phase.epochs:
                 self._train_epoch(recorder, phase)
             self._at = dataclasses.replace(self._at, phase=self._at.phase + 1, begun=False, epoch=0)
+        steps = sum(phase.epochs + 1 for phase in self.phases)
+        if recorder.last_step != steps - 1:
+            raise WaterjarError(
+                f"{recorder.path} has its last step at {recorder.last_step}, not {steps - 1}: start it anew"
+            )
         if self._at.best_step >= 0:
             recorder.event("best_validation", f"step {self._at.best_step}: accuracy {self._at.best!r}")
 
@@ -165,6 +171,8 @@ class Trainer:
 
     def _keep_best(self, tally: Tally) -> None:
         """Keep the weights with the highest T2 validation accuracy; the first of equals."""
+        if tally.broken:
+            return
         accuracy = float(tally.right.sum() / tally.count.sum())
         if accuracy > self._at.best:
             self._at.best, self._at.best_step = accuracy, self._at.step
@@ -204,6 +212,9 @@ def train(
         return path
     target = resolve_device(device)  # type: ignore[arg-type]
     trainer = Trainer(config, data, device=target, checkpoints=checkpoints, every=checkpoint_seconds)
+    begun = (path / ROOT).exists()
+    if not begun and checkpoint.load(checkpoints, LAST, trainer.run_id) is not None:
+        (checkpoints / LAST).unlink()  # of a run that was removed: going on from it would leave out its beginning
     last = trainer.resume()
     with Recorder(
         path,
@@ -214,7 +225,7 @@ def train(
         classes=trainer.experiment.class_names,
         probe_sets=trainer.snapshots.probe_sets,
         data_fingerprint=data.fingerprint,
-        resume_at=last if (path / ROOT).exists() else None,
+        resume_at=last if begun else None,
     ) as recorder:
         trainer.snapshots.describe(recorder, trainer.learner.network)
         trainer.go(recorder)

@@ -94,6 +94,9 @@ def test_a_sweep_is_every_combination() -> None:
         ({"training": {"lr": 0.1}}, r"training.*lr"),
         ({"sweep": {"shortcut.rat": [1]}}, "sweep over 'shortcut.rat' is unknown: did you mean 'shortcut.rate'"),
         ({"sweep": {"shortcut.rate": [2]}}, "shortcut.rate"),
+        ({"sweep": {"shortcut.rate": []}}, "sweep over 'shortcut.rate' has no values"),
+        ({"sweep": {"data.settings.seed": [1, 2]}}, "only settings of tasks, shortcut"),
+        ({"strategies": ["joint"]}, "it is the scenario interleaved"),
         ({"resources": {"device": "gpu"}}, "device"),
         ({"kind": "other"}, "kind"),
         ({"kind": None}, "kind is missing; kind: einstellung would be right"),
@@ -137,3 +140,12 @@ def test_the_seeds_own_sweep_is_a_declaration() -> None:
         },
     }
     assert len(expand(declare(content))) == 3 * 2 * (2 + 3)
+
+
+def test_augmentation_that_is_not_given_keeps_its_defaults() -> None:
+    run = expand(declare({"kind": "einstellung", "augmentation": {"t1": {"rotation": 3}}}))[0]
+    assert (run.augmentation.t1.rotation, run.augmentation.t1.scale, run.augmentation.t2.rotation) == (
+        3,
+        (0.8, 1.2),
+        10,
+    )

@@ -219,9 +219,24 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, finished: wa
         ({"data": {"name": "glyphs", "settings": {"alphabets": 3}}}, "superclass"),
         ({"shortcut": {"settings": {"size": 40}}}, "40"),
         ({"data": {"name": "glypse"}}, "data set 'glypse' is unknown: did you mean 'glyphs'"),
+        ({"recording": {"features": ["penultimat"]}}, "layer 'penultimat' is unknown: did you mean 'penultimate'"),
+        ({"shortcut": {"settings": {"size": 20}}}, "no room beside a 20x20 region"),
+        ({"augmentation": {"t1": {"padding": 40}}}, "padding 40"),
+        ({"strategies": ["sgd", {"learner": "sgd"}]}, "declares one run twice"),
     ],
 )
 def test_faults_show_before_any_training(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(WaterjarError, match=message):
         study.run(declaration(**changes), tmp_path / "out", executor=InThisProcess())
     assert not (tmp_path / "out").exists()
+
+
+def test_a_changed_copy_of_the_data_is_noticed(tmp_path: Path) -> None:
+    declared = declaration(scenarios=["scratch_t2"], seeds=[1])
+    study.run(declared, tmp_path, executor=InThisProcess())
+    (images,) = (tmp_path / ".waterjar" / "data").glob("*/train_images.npy")
+    content = bytearray(images.read_bytes())
+    content[5000] ^= 255
+    images.write_bytes(content)
+    with pytest.raises(WaterjarError, match="fingerprint"):
+        study.run(declaration(scenarios=["scratch_t2"], seeds=[2]), tmp_path, executor=InThisProcess())

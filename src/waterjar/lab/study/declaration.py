@@ -15,6 +15,7 @@ from waterjar.lab import shortcuts as shortcut_kinds
 from waterjar.lab.by_name import parse_settings
 from waterjar.lab.config import Augmentation, Count, Device, Planting, Recording, RunConfig, Scenario, Tasks, Training
 
+_SWEPT = ("tasks", "shortcut", "augmentation", "training", "recording", "baseline")
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
@@ -147,6 +148,8 @@ def _config(
 ) -> RunConfig:
     network = Backbone(name=backbone) if isinstance(backbone, str) else backbone
     chosen = Strategy(learner=strategy) if isinstance(strategy, str) else strategy
+    if scenario == "sequential" and chosen.learner == "joint":
+        raise WaterjarError("strategy 'joint' trains all tasks at once: it is the scenario interleaved, not sequential")
     settings = learners.parse(chosen.learner, chosen.settings, chosen.preset)
     return RunConfig(
         scenario=scenario,
@@ -174,6 +177,11 @@ def _variants(declaration: Declaration, where: str) -> list[Declaration]:
     """One declaration per combination of the sweep."""
     if not declaration.sweep:
         return [declaration]
+    for key, values in declaration.sweep.items():
+        if not values:
+            raise WaterjarError(f"{where}: sweep over '{key}' has no values")
+        if key.partition(".")[0] not in _SWEPT:
+            raise WaterjarError(f"{where}: sweep over '{key}': only settings of {', '.join(_SWEPT)} can be swept")
     variants = []
     for values in itertools.product(*declaration.sweep.values()):
         content = declaration.model_dump(mode="json")

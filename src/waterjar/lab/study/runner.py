@@ -8,6 +8,7 @@ from the runs themselves, so it works with any executor, also on other machines.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -15,12 +16,17 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
-from waterjar.errors import WaterjarError
-from waterjar.lab.config import RunConfig
-from waterjar.lab.data import ImageData, load, to_cache
+import numpy as np
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.lab import networks
+from waterjar.lab.augmentation import epoch_parameters
+from waterjar.lab.config import RunConfig, resolve_device
+from waterjar.lab.data import ImageData, from_cache, load, to_cache
 from waterjar.lab.scenarios import phases
+from waterjar.lab.shortcuts import random_region
 from waterjar.lab.study.declaration import Declaration, expand
-from waterjar.lab.tasks import arrange
+from waterjar.lab.tasks import TASKS, arrange
 from waterjar.lab.trainer import run_id_of
 from waterjar.run.root import read_root
 from waterjar.run.store import ROOT
@@ -84,7 +90,36 @@ def plan(declaration: Declaration, out: Path, data: ImageData) -> list[Job]:
         run_id = run_id_of(config, data.fingerprint)
         name = f"{config.scenario}-{config.learner}-{config.backbone}-{config.seed}-{run_id[:8]}"
         jobs.append(Job(config, run_id, out / name, images))
+    for job, other in itertools.combinations(jobs, 2):
+        if job.run_id == other.run_id:
+            raise WaterjarError(
+                f"the study declares one run twice: {job.path.name}. Leave out what is the same setting twice"
+            )
+    _try_out(jobs, data)
     return jobs
+
+
+def _try_out(jobs: list[Job], data: ImageData) -> None:
+    """Build what every kind of run is made of, so that a fault shows now and not in a worker an hour later."""
+    tried = set()
+    for job in jobs:
+        config = job.config
+        kind = repr(config.model_copy(update={"seed": 0}))
+        if kind in tried:
+            continue
+        tried.add(kind)
+        experiment = arrange(data, config)
+        shape = (3, *data.image_size)
+        network = networks.build(
+            config.backbone, n_classes=experiment.n_classes, image_shape=shape, seed=0, **config.backbone_settings
+        )
+        for layer in config.recording.features:
+            if layer not in network.layer_names:
+                raise unknown_name("recording.features: layer", layer, network.layer_names)
+        one = np.asarray(data.test_index)[:1]
+        random_region(experiment.shortcut, one, "test")
+        for task in TASKS:
+            epoch_parameters(getattr(config.augmentation, task), 0, task, 0, one, image_size=data.image_size)
 
 
 def run(
@@ -100,10 +135,12 @@ def run(
     `executor` runs the jobs; by default a pool of spawned processes. `watch` is called with the jobs every
     `poll_seconds` (and a last time with True). Runs that fail do not stop the others; they are named at the end.
     """
+    resolve_device(declaration.resources.device)
     data = load(declaration.data.name, **declaration.data.settings)
     jobs = plan(declaration, out, data)
     create_study(out, declaration.model_dump(mode="json", exclude={"data": {"settings": {"path"}}}), replace=True)
     cache = to_cache(data, out / DATA)
+    from_cache(cache, verify=True)  # a copy that was there before may have changed since
     del data
     waiting = [job for job in jobs if job.status != "sealed"]
     own = None
@@ -159,7 +196,6 @@ def train_job(config: dict[str, Any], path: str, cache: str, checkpoints: str, r
     """What a worker does: one run, from memory-mapped data, with its threads pinned."""
     import torch  # noqa: PLC0415 - in the worker
 
-    from waterjar.lab.data import from_cache  # noqa: PLC0415
     from waterjar.lab.trainer import train  # noqa: PLC0415
 
     before = torch.get_num_threads()
