@@ -3,14 +3,14 @@
 Both sides get the same images, network, augmentation (crop, flip) and number of evaluated images, each in a process of
 its own. A round is an epoch and an evaluation; rounds alternate, and a line gives the median of their ratios, in images
 per CPU second. Our side is the trainer as it is: it also plants the shortcut, records the step and writes checkpoints.
+For ResNet-18 a round is a few batches, on both sides without what happens once an epoch.
 
 Peers do it their usual way: PIL and torchvision image by image, no worker processes, our network as it is (laid out
 channels last, which is half as fast again for them, too). derpp differs in one respect: Mammoth augments anew what it
 replays, we replay the view that was learned (see `_reservoir`).
 
 avalanche-lib is taken where it is installed, Mammoth where MAMMOTH_PATH names a checkout, CIFAR-100 from the .npz that
-WATERJAR_CIFAR100 names or ../shared/data; else the images are glyphs. The rounds of
-`--quick` are too short for numbers.
+WATERJAR_CIFAR100 names or ../shared/data; else it is glyphs. The rounds of `--quick` are too short for numbers.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from waterjar.lab.augmentation import CROP_FLIP
 from waterjar.lab.config import Augmentation, RunConfig, Tasks, Training
 from waterjar.lab.data import ImageData
 from waterjar.lab.evaluation import EVAL_SETS, Tally, evaluation_sets
+from waterjar.lab.scenarios import Epoch
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.lab.trainer import Trainer
 from waterjar.run.recorder import Recorder
@@ -56,7 +57,7 @@ CONFIG = RunConfig(
     backbone="small_cnn",
     backbone_settings={},
     data="bench",
-    tasks=Tasks(t1_superclasses=(0,)),  # T1 is evaluated, not trained
+    tasks=Tasks(t1_superclasses=(0,)),
     augmentation=Augmentation(t1=CROP_FLIP, t2=CROP_FLIP),
     training=Training(epochs_t2=1000, batch_size=BATCH),
 )
@@ -91,6 +92,17 @@ def ours(job: Job, lap: Callable[[], None]) -> None:
             Path(folder, "run"), config.to_plain(), seeds=[config.seed], eval_sets=EVAL_SETS, tasks=TASKS, classes=names
         ) as recorder:
             trainer.go(recorder)
+
+
+def our_batches(job: Job, lap: Callable[[], None]) -> None:
+    """The trainer's inner loop alone."""
+    trainer = Trainer(job.config, data.from_cache(job.cache), device="cpu", checkpoints=Path(), every=60.0)
+    trainer.learner.begin_task(1)
+    for number in range(sys.maxsize):
+        lap()
+        epoch = Epoch(trainer.experiment, trainer.config, trainer.phases[0], number, trainer.scale)
+        for place in range(len(epoch.bounds)):
+            trainer.learner.observe(*epoch.batch(place)[:2])
 
 
 class Given(NamedTuple):
@@ -195,12 +207,11 @@ def mammoth(job: Job, lap: Callable[[], None]) -> None:
 
 
 def plain_loop(job: Job, lap: Callable[[], None]) -> None:
-    """What one writes by hand: images in memory, augmented by the batch, the weights saved once an epoch."""
+    """What one writes by hand: images in memory, augmented by the batch."""
     given = given_by(job)
     network, generator = given.network, torch.Generator().manual_seed(0)
     mean, std = (torch.tensor(values).view(-1, 1, 1) * 255 for values in (given.mean, given.std))
-    train, test = (torch.from_numpy(images).permute(0, 3, 1, 2) for images in (given.train, given.test))
-    labels, test_labels = torch.from_numpy(given.train_labels), torch.from_numpy(given.test_labels)
+    train, labels = torch.from_numpy(given.train).permute(0, 3, 1, 2), torch.from_numpy(given.train_labels)
     optimiser = torch.optim.SGD(network.parameters(), lr=RATE)
     size, padding = train.shape[-1], CROP_FLIP.padding
 
@@ -213,18 +224,11 @@ def plain_loop(job: Job, lap: Callable[[], None]) -> None:
 
     while True:
         lap()
-        network.train()
         for part in torch.split(torch.randperm(len(labels), generator=generator), BATCH):
             loss = functional.cross_entropy(network((augmented(train[part]) - mean) / std), labels[part])
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
-        network.eval()
-        with torch.inference_mode():
-            for part in torch.split(torch.arange(len(test)), EVAL_BATCH):
-                (network((test[part] - mean) / std).argmax(1) == test_labels[part]).sum().item()
-        with tempfile.TemporaryFile() as file:
-            torch.save(network.state_dict(), file)
 
 
 def torchvision() -> Any:
@@ -271,19 +275,17 @@ class Side:
 
     def __init__(self, run: Contestant, job: Job) -> None:
         context = multiprocessing.get_context("spawn")
-        self._name = run.__name__
         self._pipe, theirs = context.Pipe()
-        self.process = context.Process(target=process, args=(run, job, theirs), daemon=True)
+        self.process = context.Process(name=run.__name__, target=process, args=(run, job, theirs), daemon=True)
         self.process.start()
         theirs.close()
 
     def report(self) -> float | str:
         """When the round is over: its CPU seconds. At first, those of getting ready, or why it cannot start."""
         try:
-            told: float | str = self._pipe.recv()
+            return self._pipe.recv()  # type: ignore[no-any-return]
         except EOFError:
-            sys.exit(f"{self._name} broke off: its error stands above")
-        return told
+            sys.exit(f"{self.process.name} broke off: its error stands above")
 
     def round(self) -> float:
         self._pipe.send("go")
@@ -297,15 +299,15 @@ class Side:
 
 def say(what: str, ratio: float, limit: float, *, floor: bool) -> bool:
     over = ratio >= limit
-    bound = f"{'floor' if floor else 'limit'} {limit:g}, {'OVER' if over else 'UNDER'}"
-    print(f"{what}: ratio {ratio:.2f}, {bound}{'' if over == floor else ' - missed'}", flush=True)
+    bound, mark = "floor" if floor else "limit", "OVER" if over else "UNDER"
+    print(f"{what}: ratio {ratio:.2f}, {bound} {limit:g}, {mark}{'' if over == floor else ' - missed'}", flush=True)
     return over == floor
 
 
-def compare(what: str, peer: Contestant, job: Job, rounds: int, floor: float) -> bool:
+def compare(what: str, peer: Contestant, job: Job, rounds: int, floor: float, mine: Contestant = ours) -> bool:
     """Race. A first round compiles and fills memories; it is left out."""
     what = f"{what} / {peer.__name__.replace('_', ' ')}"
-    sides = [Side(ours, job), Side(peer, job)]
+    sides = [Side(mine, job), Side(peer, job)]
     try:
         ready = [side.report() for side in sides]
         if isinstance(ready[1], str):
@@ -316,15 +318,14 @@ def compare(what: str, peer: Contestant, job: Job, rounds: int, floor: float) ->
         for side in sides:
             side.stop()
     count = len(arrange(data.from_cache(job.cache), job.config).train_rows["t2"])
-    mine, theirs = (count / statistics.median(seconds) for seconds in zip(*told, strict=True))
+    speeds = " / ".join(f"{count / statistics.median(seconds):,.0f}" for seconds in zip(*told, strict=True))
     ratio = statistics.median(peer_seconds / our_seconds for our_seconds, peer_seconds in told)
-    return say(f"{what}: {mine:,.0f} / {theirs:,.0f} images per CPU second", ratio, floor, floor=True)
+    return say(f"{what}: {speeds} images per CPU second", ratio, floor, floor=True)
 
 
 def mapped_and_private(side: Side, cache: Path) -> tuple[int, int]:
     """MB of a process: its share of the images (a page of n processes counts 1/n for each), and what is its alone."""
-    share = private = 0
-    of_images = False
+    share, private, of_images = 0, 0, False
     for line in Path(f"/proc/{side.process.pid}/smaps").read_text(encoding="utf-8").splitlines():
         key, _, rest = line.partition(":")
         if "-" in key:  # the addresses of the next mapping
@@ -338,11 +339,11 @@ def mapped_and_private(side: Side, cache: Path) -> tuple[int, int]:
 
 def memory(large: Job, small: Job) -> list[bool]:
     """Two workers on one cache; and one on a smaller cache, to see whether a worker copies what it maps."""
+    sides: list[Side] = []
+    seen: list[list[tuple[int, int]]] = []
     if not Path("/proc/self/smaps").exists():
         print("images in memory, 2 workers / 1: not measured (there is no /proc/self/smaps)")
         return []
-    sides: list[Side] = []
-    seen: list[list[tuple[int, int]]] = []
     for job in (large, large, small):
         sides.append(Side(ours, job))
         sides[-1].report()
@@ -365,21 +366,19 @@ def part(images: ImageData, train: int, test: int) -> ImageData:
         whole = [getattr(images, f"{split}_{name}") for name in ("images", "labels", "index")]
         rows = np.concatenate([np.flatnonzero(whole[1] == label)[:count] for label in np.unique(whole[1])])
         kept[split] = tuple(array[rows] for array in whole)
-    names = ("name", "class_names", "superclass_names", "class_superclass")
-    return data.image_data(**kept, **{name: getattr(images, name) for name in names})
+    kept |= {name: getattr(images, name) for name in ("name", "class_names", "superclass_names", "class_superclass")}
+    return data.image_data(**kept)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few images, two rounds")
-    quick = parser.parse_args().quick
     os.environ["OMP_NUM_THREADS"] = "1"  # of the processes to come
-    rounds, many = (2, 100) if quick else (5, 400)
+    rounds, many = (2, 100) if parser.parse_args().quick else (5, 400)
     path = Path(os.environ.get("WATERJAR_CIFAR100", CIFAR))
-    name, settings = "glyphs", {"alphabets": 12, "characters": 5, "train_per_class": many, "test_per_class": many // 5}
-    images = data.load("npz", path=path) if path.exists() else data.load(name, **settings)
-    name = "CIFAR-100" if path.exists() else name
-    print(f"{name}, batch {BATCH}, {rounds} rounds, load {os.getloadavg()[0]:.1f}", flush=True)
+    glyphs = {"alphabets": 12, "characters": 5, "train_per_class": many, "test_per_class": many // 5}
+    images = data.load("npz", path=path) if path.exists() else data.load("glyphs", **glyphs)
+    print(f"{'CIFAR-100' if path.exists() else 'glyphs'}, {rounds} rounds, load {os.getloadavg()[0]:.1f}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         parts = [part(images, *counts) for counts in ((many, 20), (80, 20), (9, 1))]
         whole, some, fewer, few = (data.to_cache(kept, folder) for kept in (images, *parts))
@@ -391,7 +390,7 @@ def main() -> None:
             compare("small CNN, sgd", avalanche_naive, sgd, rounds, 3.0),
             compare("small CNN, sgd", mammoth, sgd, rounds, 3.5),
             compare("small CNN, derpp", mammoth, derpp, rounds, 3.0),
-            compare("ResNet-18, sgd", plain_loop, resnet, min(rounds, 4), 0.95),
+            compare("ResNet-18, sgd", plain_loop, resnet, min(rounds, 4), 0.95, our_batches),
             *memory(Job(whole, both), Job(fewer, both)),
         ]
     sys.exit(0 if all(fine) else 1)
