@@ -1,0 +1,60 @@
+"""Statistics over seeds: arrays in, results out, and honest about what few seeds can show.
+
+The unit of replication is the seed. NaN is a missing seed: left out, and counted in the result. Every result is a
+frozen dataclass with `as_row()`; tables are tidy pandas DataFrames.
+"""
+
+from __future__ import annotations
+
+from waterjar.stats.comparisons import Comparison, compare, smallest_exact_p
+from waterjar.stats.corrections import benjamini_hochberg, correct, holm
+from waterjar.stats.correlation import Correlation, cluster_order, correlate, correlate_pair, correlation_matrix
+from waterjar.stats.effects import hedges_g, probability_of_improvement
+from waterjar.stats.equivalence import Equivalence, tost
+from waterjar.stats.interquartile import interquartile_mean
+from waterjar.stats.intervals import Interval, Summary, mean_interval, summarise
+from waterjar.stats.power import SeedsNeeded, detectable_difference, power_of, seeds_needed
+from waterjar.stats.samples import Pairs, pair_by_seed
+from waterjar.stats.survival import (
+    RestrictedMean,
+    RestrictedMeanDifference,
+    kaplan_meier,
+    restricted_mean,
+    restricted_mean_difference,
+)
+from waterjar.stats.table import compare_many
+
+__all__ = [
+    "Comparison",
+    "Correlation",
+    "Equivalence",
+    "Interval",
+    "Pairs",
+    "RestrictedMean",
+    "RestrictedMeanDifference",
+    "SeedsNeeded",
+    "Summary",
+    "benjamini_hochberg",
+    "cluster_order",
+    "compare",
+    "compare_many",
+    "correct",
+    "correlate",
+    "correlate_pair",
+    "correlation_matrix",
+    "detectable_difference",
+    "hedges_g",
+    "holm",
+    "interquartile_mean",
+    "kaplan_meier",
+    "mean_interval",
+    "pair_by_seed",
+    "power_of",
+    "probability_of_improvement",
+    "restricted_mean",
+    "restricted_mean_difference",
+    "seeds_needed",
+    "smallest_exact_p",
+    "summarise",
+    "tost",
+]

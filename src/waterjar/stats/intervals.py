@@ -1,0 +1,191 @@
+"""The mean over seeds and how far it can be trusted.
+
+Measured coverage of a nominal 95 % interval for the mean, 5,000 simulated studies each (tests/stats/test_coverage.py):
+
+| seeds | data        | t      | BCa as published | BCa with expanded levels |
+|-------|-------------|--------|------------------|--------------------------|
+| 3     | normal      | 94.9 % | -                | -                        |
+| 5     | normal      | 95.7 % | -                | -                        |
+| 10    | normal      | 95.4 % | 89.7 %           | 94.0 %                   |
+| 20    | normal      | 95.5 % | 92.3 %           | 94.4 %                   |
+| 50    | normal      | -      | 93.9 %           | 94.7 %                   |
+| 10    | exponential | 90.0 % | 88.3 %           | 92.8 %                   |
+| 20    | exponential | 91.0 % | 91.1 %           | 93.3 %                   |
+
+So `bca` here is BCa with expanded levels and nothing else; see `bca_bounds`. It pays where data are skewed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.stats.samples import Array, Rng, check_between, constant, observed, why_undefined
+
+BCA_FROM = 10
+METHODS = ("t", "bca", "auto")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate between two bounds. `reason` says why a number is NaN, `note` what to know about one that is not."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    n_missing: int
+    method: str
+    confidence: float
+    reason: str = ""
+    note: str = ""
+
+    def __float__(self) -> float:
+        return self.estimate
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the fields as one row of a table."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A metric over seeds, under the export keys of the seed document; std has ddof 1."""
+
+    mean: float
+    std: float
+    min: float
+    max: float
+    n_seeds: int
+    confidence_interval: tuple[float, float]
+    n_missing: int
+    method: str
+    confidence: float
+    reason: str = ""
+    note: str = ""
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the fields as one row of a table; `confidence_interval` stays a pair."""
+        return asdict(self)
+
+
+def mean_interval(
+    values: npt.ArrayLike, *, method: str = "t", confidence: float = 0.95, n_resamples: int = 9999, rng: Rng = 0
+) -> Interval:
+    """Give the mean over seeds with a two-sided interval.
+
+    Parameters
+    ----------
+    values:
+        One number per seed, shape (seed,). NaN is a missing seed: left out and counted in `n_missing`.
+    method:
+        `t`: mean ± t(n-1) · s/√n. `bca`: see `bca_bounds`; an error below 10 seeds, where resamples of so few
+        values cannot show the tails. `auto`: t below 10 seeds, bca from there.
+    n_resamples, rng:
+        Of the bootstrap only.
+
+    >>> interval = mean_interval([0.71, 0.74, 0.68])
+    >>> print(f"{interval.estimate:.2f} [{interval.low:.3f}, {interval.high:.3f}]")
+    0.71 [0.635, 0.785]
+    """
+    check_between(confidence, 0.0, 1.0, "confidence")
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
+    kept, n_missing = observed(values)
+    n = kept.size
+    chosen = method if method != "auto" else ("bca" if n >= BCA_FROM else "t")
+    if chosen == "bca" and n < BCA_FROM:
+        raise WaterjarError(
+            f"method='bca' needs at least {BCA_FROM} seeds and {n} are observed: resamples of fewer values miss the "
+            "tails, and the interval comes out too short. Take method='t', or 'auto'"
+        )
+    name = "bca_expanded" if chosen == "bca" else "t"
+    finite = n > 0 and bool(np.isfinite(kept).all())
+    estimate = float(kept.mean()) if finite else float("nan")
+    reason = why_undefined(kept, 2)
+    if reason:
+        return Interval(estimate, float("nan"), float("nan"), n, n_missing, name, confidence, reason)
+    if constant(kept):
+        note = f"all {n} values are equal: the interval has no width, which does not show that there is no spread"
+        return Interval(estimate, estimate, estimate, n, n_missing, name, confidence, note=note)
+    bounds = t_bounds(kept, confidence) if chosen == "t" else bca_bounds(kept, confidence, n_resamples, rng)
+    return Interval(estimate, float(bounds[0]), float(bounds[1]), n, n_missing, name, confidence)
+
+
+def summarise(values: npt.ArrayLike, **settings: Any) -> Summary:
+    """Summarise a metric over seeds; `settings` are those of `mean_interval`.
+
+    >>> summary = summarise([1.0, 2.0, 3.0, float("nan")])
+    >>> summary.mean, summary.std, summary.n_seeds, summary.n_missing
+    (2.0, 1.0, 3, 1)
+    """
+    interval = mean_interval(values, **settings)
+    kept, _ = observed(values)
+    spread = float(kept.std(ddof=1)) if kept.size > 1 and np.isfinite(kept).all() else float("nan")
+    return Summary(
+        mean=interval.estimate,
+        std=spread,
+        min=float(kept.min()) if kept.size else float("nan"),
+        max=float(kept.max()) if kept.size else float("nan"),
+        n_seeds=interval.n,
+        confidence_interval=(interval.low, interval.high),
+        n_missing=interval.n_missing,
+        method=interval.method,
+        confidence=interval.confidence,
+        reason=interval.reason,
+        note=interval.note,
+    )
+
+
+def t_bounds(samples: Array, confidence: float) -> tuple[Array, Array]:
+    """Bound the mean by Student's t along the last axis: shapes (..., seed) -> (...), (...)."""
+    n = samples.shape[-1]
+    half = stats.t.isf((1 - confidence) / 2, n - 1) * samples.std(axis=-1, ddof=1) / np.sqrt(n)
+    mean = samples.mean(axis=-1)
+    return mean - half, mean + half
+
+
+def bca_bounds(samples: Array, confidence: float, n_resamples: int, rng: Rng) -> tuple[Array, Array]:
+    """Bound the mean by the BCa bootstrap with expanded levels, along the last axis: (..., seed) -> (...), (...).
+
+    BCa (Efron 1987) takes the spread of resample means, which is that of ddof 0, and normal quantiles where few
+    seeds ask for those of t. Both make it short: 89.7 % at ten normal seeds instead of 95 %. Hesterberg ("What
+    teachers should know about the bootstrap", The American Statistician 69, 2015, on expanded percentile intervals)
+    mends both at once by asking for the level alpha' with Phi^-1(alpha'/2) = sqrt(n/(n-1)) t_(n-1)^-1(alpha/2);
+    that level is handed to scipy's BCa.
+    """
+    return bootstrap_bounds(samples, confidence, n_resamples, rng, method="BCa")
+
+
+def bootstrap_bounds(samples: Array, confidence: float, n_resamples: int, rng: Rng, method: str) -> tuple[Array, Array]:
+    """Bound the mean by `scipy.stats.bootstrap` (`percentile` or `BCa`) at the level expanded for n."""
+    result = stats.bootstrap(
+        (samples,),
+        np.mean,
+        axis=-1,
+        vectorized=True,
+        n_resamples=n_resamples,
+        batch=max(1, 2_000_000 // samples.size),
+        confidence_level=expanded_confidence(confidence, samples.shape[-1]),
+        method=method,
+        rng=np.random.default_rng(rng),
+    )
+    return result.confidence_interval.low, result.confidence_interval.high
+
+
+def expanded_confidence(confidence: float, n: int) -> float:
+    """Return the level to ask of a bootstrap of n values so that it behaves like `confidence` (Hesterberg 2015).
+
+    >>> round(expanded_confidence(0.95, 10), 4), round(expanded_confidence(0.95, 1000), 4)
+    (0.9829, 0.9504)
+    """
+    quantile = np.sqrt(n / (n - 1)) * stats.t.isf((1 - confidence) / 2, n - 1)
+    return float(1 - 2 * special.ndtr(-quantile))
