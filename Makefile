@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test install lint bench slow oracle core clean
+.PHONY: demo test install lint bench slow oracle core catalogue clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed") if sys.version_info < (3, 11) else None'
@@ -40,6 +40,10 @@ install: $(VENV)/.dev
 bench: $(VENV)/.dev
 	status=0; for file in bench/*.py; do echo "== $$file"; OMP_NUM_THREADS=1 $(BIN)/python $$file || status=1; done; exit $$status
 
+# docs/metrics.md, from the registry.
+catalogue: $(VENV)/.dev
+	$(BIN)/python -m waterjar.diagnose.catalogue docs/metrics.md
+
 # Kill tests and whole experiments: minutes.
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow
@@ -53,7 +57,7 @@ oracle: $(VENV)/.dev
 core: | $(VENV)-core/bin/python
 	$(VENV)-core/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . pytest hypothesis
 	$(VENV)-core/bin/python -c 'import importlib.util as u, sys; sys.exit("torch is in the core environment") if u.find_spec("torch") else None'
-	$(VENV)-core/bin/python -m pytest tests/run tests/cli -m "not torch and not slow and not oracle" -q
+	$(VENV)-core/bin/python -m pytest tests/run tests/stats tests/diagnose tests/cli -m "not torch and not slow and not oracle" -q
 
 $(VENV)-core/bin/python:
 	$(PYTHON) -m venv $(VENV)-core

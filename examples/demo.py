@@ -1,4 +1,4 @@
-"""The Einstellung experiment in small: what `make demo` runs. Ends with a table and a figure."""
+"""The Einstellung experiment in small: what `make demo` runs. Ends with the index, what it means, and a figure."""
 
 import sys
 from pathlib import Path
@@ -33,10 +33,11 @@ def draw(study: waterjar.Study) -> Path:
 
 def main() -> None:
     app(["run", str(HERE / "demo.yaml"), "--out", str(OUT)], standalone_mode=False)
+    app(["diagnose", str(OUT), "--only", "ad,pd,sfr,sfr_rel"], standalone_mode=False)
     study = waterjar.open_study(OUT)
     sys.stdout.write(
-        f"{len(study)} sealed runs in {OUT}: waterjar ls {OUT}, waterjar verify {OUT}\n"
-        f"Accuracy on the shortcut classes while T2 is learned: {draw(study)}\n"
+        f"\n{len(study)} sealed runs in {OUT}: waterjar ls {OUT}, waterjar diagnose {OUT}, waterjar compare {OUT} "
+        f"--metrics ad,pd,sfr_rel\nAccuracy on the shortcut classes while T2 is learned: {draw(study)}\n"
     )
 
 

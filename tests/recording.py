@@ -40,3 +40,66 @@ def content(path: Path) -> dict[str, str]:
 
 def root_of(path: Path) -> dict[str, object]:
     return json.loads((path / "zarr.json").read_text())
+
+
+EINSTELLUNG_SETS = {
+    "t1_all": 0,
+    "t2_all_normal": 1,
+    "t2_shortcut_normal": 1,
+    "t2_shortcut_masked": 1,
+    "t2_nonshortcut_normal": 1,
+    "t2_validation": 1,
+    "t2_shortcut_clean": 1,
+    "t2_shortcut_random_mask": 1,
+    "t2_nonshortcut_masked": 1,
+    "t2_nonshortcut_patched": 1,
+}
+
+
+def einstellung(
+    path: Path,
+    *,
+    scenario: str = "sequential",
+    learner: str = "sgd",
+    seed: int = 1,
+    rate: float = 0.5,
+    final: float = 0.8,
+    masked: float = 0.5,
+    delay: int = 0,
+    epochs: int = 6,
+    injected: bool = True,
+) -> Path:
+    """A run as the laboratory writes it, with curves we choose: patched accuracy rises to `final` in four epochs,
+    `delay` epochs late; with the mask it is `masked` times as high. A seed shifts everything by 0.01 of itself.
+    """
+    config = {
+        "method": learner if scenario == "sequential" else scenario,
+        "kind": "einstellung",
+        "scenario": scenario,
+        "learner": learner,
+        "backbone": "mlp",
+        "data": "toy",
+        "shortcut": {"kind": "patch", "rate": rate, "settings": {"size": 4}},
+        "training": {"epochs_t2": epochs},
+        "seed": seed,
+    }
+    classes = [f"class {i}" for i in range(4)]
+    rows = [("t1", 0), ("t1", 1), *(("t2", epoch) for epoch in range(epochs + 1))]
+    with waterjar.Recorder(
+        path, config, seeds=[seed], eval_sets=EINSTELLUNG_SETS, tasks=["t1", "t2"], classes=classes
+    ) as recorder:
+        for task, epoch in rows if scenario == "sequential" else rows[2:]:
+            risen = min(max((epoch - delay) / 4, 0.0), 1.0) if task == "t2" else 0.0
+            patched = (final + 0.01 * seed) * risen
+            accuracy = {
+                name: masked * patched if "masked" in name or "clean" in name else patched for name in EINSTELLUNG_SETS
+            }
+            accuracy["t1_all"] = 0.7 if task == "t1" and epoch else 0.4 * (scenario == "sequential")
+            recorder.log(
+                train_task=task,
+                epoch=epoch,
+                performance={"accuracy": accuracy, "macro_accuracy": accuracy},
+                events={"patched_images": 50.0 * injected * (task == "t2")},
+                resources={"seconds": 1.0, "images": 100, "flops": 1e9, "peak_memory": 2e8, "buffer_bytes": 0.0},
+            )
+    return path

@@ -74,19 +74,7 @@ class Study:
     @property
     def cell_names(self) -> dict[str, str]:
         """cell_id -> a short name: the method, and whatever else tells the cells of one method apart."""
-        configs = {cell: flat(entries[0].config) for cell, entries in self.cells.items()}
-        methods: dict[str, list[str]] = {}
-        for cell, config in configs.items():
-            methods.setdefault(method_of(config), []).append(cell)
-        names = {}
-        for method, cells in methods.items():
-            keys = dict.fromkeys(key for cell in cells for key in configs[cell])
-            differing = [k for k in keys if len({repr(configs[cell].get(k)) for cell in cells}) > 1]
-            for cell in cells:
-                parts = [method, *(f"{k.rpartition('.')[2]}={configs[cell].get(k, '–')}" for k in differing)]
-                names[cell] = ", ".join(part for part in parts if part)
-        shown = list(names.values())
-        return {c: n if n and shown.count(n) == 1 else f"{n} {c[:6]}".strip() for c, n in names.items()}
+        return name_cells({cell: flat(entries[0].config) for cell, entries in self.cells.items()})
 
     @property
     def declaration(self) -> dict[str, Any]:
@@ -151,6 +139,28 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in config.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return found
+
+
+def name_cells(configs: Mapping[str, Mapping[str, Any]], leave_out: str = "") -> dict[str, str]:
+    """cell -> a short name, from flat settings; the key `leave_out` does not enter the names.
+
+    >>> name_cells({"a": {"learner": "sgd", "lr": 1}, "b": {"learner": "sgd", "lr": 2}, "c": {"learner": "er"}})
+    {'a': 'sgd, lr=1', 'b': 'sgd, lr=2', 'c': 'er'}
+    """
+    methods: dict[str, list[str]] = {}
+    for cell, config in configs.items():
+        methods.setdefault(method_of(config), []).append(cell)
+    names = {}
+    for method, cells in methods.items():
+        keys = [key for key in dict.fromkeys(key for cell in cells for key in configs[cell]) if key != leave_out]
+        differing = [k for k in keys if len({repr(configs[cell].get(k)) for cell in cells}) > 1]
+        for cell in cells:
+            parts = [method, *(f"{k.rpartition('.')[2]}={configs[cell].get(k, '–')}" for k in differing)]
+            names[cell] = ", ".join(part for part in parts if part)
+    if leave_out:
+        return names
+    shown = list(names.values())
+    return {c: n if n and shown.count(n) == 1 else f"{n} {c[:6]}".strip() for c, n in names.items()}
 
 
 def method_of(config: Mapping[str, Any]) -> str:

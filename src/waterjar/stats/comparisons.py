@@ -97,9 +97,9 @@ def compare(
     -------
     The difference mean(a) - mean(b) with its two-sided t interval at 1 - alpha (Welch or paired, whatever the
     test), the test, Hedges' g (`g_s`; paired `g_av`, or `g_z` where b does not vary) and the probability of
-    improvement with intervals. `smallest_p` is the smallest p that this test can give with so many seeds: 0 for t tests, which
-    have no such floor because they assume the distribution. `smallest_exact_p` is that of the exact permutation test,
-    which assumes none.
+    improvement with intervals. `smallest_p` is the smallest p that this test can give with so many
+    seeds: 0 for t tests, which have no such floor because they assume the distribution. `smallest_exact_p` is that of
+    the exact permutation test, which assumes none.
 
     >>> result = compare([0.81, 0.84, 0.80], [0.70, 0.73, 0.71], test="permutation")
     >>> round(result.difference, 3), result.p_value, result.smallest_p

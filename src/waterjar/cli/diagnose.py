@@ -1,0 +1,121 @@
+"""`waterjar diagnose`: every metric that a study has the data for, with intervals over seeds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from waterjar.cli.measured import (
+    Fresh,
+    Set,
+    Where,
+    names_in,
+    origin_of,
+    run_diagnose,
+    settings_by_family,
+    study_at,
+    warnings_of,
+    with_interval,
+)
+from waterjar.cli.output import AsJson, print_json, print_rich, row, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from waterjar.diagnose.registry import Metric
+    from waterjar.diagnose.study import Diagnosis
+
+NAME = "diagnose"
+_MOST_CELLS = 7
+
+
+def command(
+    path: Annotated[Path, typer.Argument(help="A study, or a run.")],
+    only: Annotated[list[str] | None, typer.Option(help="Families or metrics; docs/metrics.md lists them.")] = None,
+    where: Where = None,
+    sets: Set = None,
+    fresh: Fresh = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print one row per metric, cell and seed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how the runs learned. Results are kept beside the runs: a second call is instant."""
+    names = names_in(only)
+    study = study_at(path, where)
+    found = run_diagnose(study, names, settings_by_family(sets, names), fresh)
+    rows = found.table()
+    if names is not None:
+        rows = rows[rows.metric.isin(names) | rows.family.isin(names)]
+    if as_json:
+        print_json(_plain(found, rows))
+    elif as_csv:
+        sys.stdout.write(rows.to_csv(index=False))
+    else:
+        _print(found, rows)
+
+
+def _plain(found: Diagnosis, rows: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "values": rows.astype(object).where(rows.notna(), None).to_dict("records"),
+        "verdicts": verdicts(found),
+        "seals": found.seals,
+        "origin": found.origin,
+        "passed_over": found.passed_over,
+        "settings": {family: result.attrs["settings"] for family, result in found.results.items()},
+    }
+
+
+def verdicts(found: Diagnosis) -> dict[str, str]:
+    """Name of a cell -> what its numbers mean, in a sentence, where a family says so."""
+    said: dict[str, str] = {}
+    for result in found.results.values():
+        if "sentence" in result:
+            for name, sentence in zip(result["name"].values, result["sentence"].values, strict=True):
+                if sentence:
+                    said[str(name)] = f"{said[str(name)]} {sentence}" if str(name) in said else str(sentence)
+    return said
+
+
+def _print(found: Diagnosis, rows: pd.DataFrame) -> None:
+    from waterjar.diagnose.registry import families  # noqa: PLC0415 - not for --help
+
+    for name, family in families().items():
+        part = rows[rows.family == name]
+        if not part.empty:
+            print_rich(*_tables(f"{family.title} (mean over seeds, 95 % t interval)", part, family.metrics))
+    said = verdicts(found)
+    if said:
+        print_rich(*(f"{name}: {sentence}" for name, sentence in said.items()), "")
+    print_rich(*warnings_of(found), *origin_of(found))
+
+
+def _tables(title: str, rows: pd.DataFrame, declared: dict[str, Metric]) -> list[Any]:
+    """Metrics down, cells across; more cells than fit on a page go into further tables."""
+    cells = list(dict.fromkeys(rows["name"]))
+    made = []
+    for start in range(0, len(cells), _MOST_CELLS):
+        shown = cells[start : start + _MOST_CELLS]
+        made.append(table(title if not start else "", ["metric", *shown]))
+        for name in dict.fromkeys(rows.metric):
+            units = declared[name].units
+            texts = [_cell(rows[(rows.metric == name) & (rows["name"] == cell)], units) for cell in shown]
+            if set(texts) != {"–"} or len(cells) <= _MOST_CELLS:
+                row(made[-1], declared[name].label, *texts)
+    return made
+
+
+def _cell(rows: pd.DataFrame, units: str) -> str:
+    """Mean and interval over the seeds of one cell, or why there is none."""
+    from waterjar.stats.intervals import mean_interval  # noqa: PLC0415
+
+    if rows.empty:
+        return "–"
+    interval = mean_interval(rows.value.to_numpy())
+    gone = rows[rows.value.isna()].reason.value_counts()
+    why = ", ".join(f"{count}/{len(rows)} {reason}" for reason, count in gone.items())
+    if interval.n == 0:
+        return why
+    text = with_interval(interval.estimate, interval.low, interval.high, units)
+    return f"{text} ({why})" if why else text

@@ -1,0 +1,59 @@
+"""`waterjar sensitivity`: how a metric depends on one setting of the runs, or of the diagnosis."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from waterjar.cli.measured import Set, Where, number, settings_by_family, study_at, with_interval
+from waterjar.cli.output import AsJson, print_json, print_rich, row, table
+
+NAME = "sensitivity"
+
+
+def command(
+    path: Annotated[Path, typer.Argument(help="A study.")],
+    metric: Annotated[str, typer.Option(help="The metric, such as sfr_rel.")],
+    over: Annotated[str, typer.Option(help="The setting, such as patch.rate or threshold.")],
+    values: Annotated[str | None, typer.Option(help="For a setting of the diagnosis: values, 0.4,0.5,0.6.")] = None,
+    where: Where = None,
+    sets: Set = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the means as CSV.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a metric over one setting, the others equal."""
+    import yaml  # noqa: PLC0415 - not for --help
+
+    from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
+    from waterjar.diagnose.sensitivity import sensitivity  # noqa: PLC0415
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+
+    declared = find_metric(metric)
+    try:
+        tried = None if values is None else [yaml.safe_load(text) for text in values.split(",")]
+    except yaml.YAMLError as error:
+        raise WaterjarError(f"--values {values}: cannot be read: {error}") from error
+    settings = settings_by_family(sets, [declared.family])
+    means, trends = sensitivity(study_at(path, where), metric, over, values=tried, settings=settings)
+    if as_json:
+        found = {"means": means, "trends": trends}
+        print_json({k: t.astype(object).where(t.notna(), None).to_dict("records") for k, t in found.items()})
+        return
+    if as_csv:
+        sys.stdout.write(means.to_csv(index=False))
+        return
+    setting = means["setting"].iloc[0]
+    made = table(
+        f"{declared.label} over {setting} (mean over seeds, 95 % t interval)", ["group", setting, "mean", "n", ""]
+    )
+    for _, line in means.iterrows():
+        row(made, line["group"], line["value"], with_interval(line["mean"], line["low"], line["high"], declared.units),
+            line["n"], line["reason"])  # fmt: skip
+    lines = [
+        f"{line['group']}: Spearman {with_interval(line['r'], line['low'], line['high'])}, p {number(line['p_value'])}"
+        for _, line in trends.iterrows()
+    ]
+    print_rich(made, *lines)

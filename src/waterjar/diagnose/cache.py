@@ -1,0 +1,134 @@
+"""Results kept outside the sealed runs, in one file each, and found again by what they were made of.
+
+A result is stale when a file of its runs, a setting or the version of a metric has changed: the key says it all. One
+file per family, unit and settings, replaced when stale, so that the cache does not grow with every change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from waterjar.diagnose.registry import Family
+from waterjar.errors import WaterjarError
+from waterjar.run.store import PRIVATE, LocalStore
+
+FOLDER = ".waterjar/diagnostics"
+_META = "__meta__"
+_FORMAT = 1
+
+
+def fingerprint(run: Path) -> str:
+    """Changes when any file of a run does: names, sizes and times of change. Cheap enough for 1,000 runs.
+
+    Contents are not read: whether they still are what was sealed is for `verify` to say.
+    """
+    digest = hashlib.sha256()
+    for folder, folders, files in os.walk(run):
+        folders.sort()
+        place = os.path.relpath(folder, run)
+        for name in sorted(files):
+            if place == PRIVATE and (name == "lock" or name.startswith("draft-")):
+                continue  # of who writes, not of what was written
+            try:
+                stat = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118 - a hundred thousand of them
+            except FileNotFoundError:  # a live run: renamed since the folder was read, and changed in any case
+                continue
+            digest.update(f"{place}/{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def cached(
+    family: Family,
+    unit: str,
+    runs: Iterable[Path],
+    settings: Mapping[str, Any],
+    folder: Path,
+    compute: Callable[[], xr.Dataset],
+    *,
+    fresh: bool = False,
+) -> tuple[xr.Dataset, str]:
+    """The result and where it came from: `cached`, `new`, or why what was there is stale.
+
+    `unit` names what is measured (a run, a cell or the study), `folder` is the directory above the runs.
+    """
+    made_of = {
+        "format": _FORMAT,
+        "versions": family.versions,
+        "runs": {run.name: fingerprint(run) for run in runs},
+    }
+    tag = hashlib.sha256(json.dumps([unit, settings], sort_keys=True).encode()).hexdigest()[:16]
+    key = f"{FOLDER}/{family.name}-{tag}.npz"
+    before, found = _read(folder / key)
+    why = _difference(before, made_of)
+    if found is not None and not why and not fresh:
+        return found, "cached"
+    result = compute()
+    try:
+        LocalStore(folder).put(key, _pack(result, made_of))
+    except WaterjarError:  # a full or read-only disk costs the second call its speed, nothing else
+        return result, why or "not kept: the study's directory cannot be written"
+    return result, why or "new"
+
+
+def _difference(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> str:
+    """Why a stored result is stale; empty if it is not, or if there is none."""
+    if before is None or before == now:
+        return ""
+    if before.get("format") != now["format"]:
+        return "waterjar changed how results are kept"
+    if before["versions"] != now["versions"]:
+        return "a metric has a newer version"
+    old, new = before["runs"], now["runs"]
+    changed = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
+    parts = {"changed": changed, "new": sorted(new.keys() - old.keys()), "gone": sorted(old.keys() - new.keys())}
+    return "; ".join(f"{len(names)} {word} ({_few(names)})" for word, names in parts.items() if names)
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+
+
+def _pack(dataset: xr.Dataset, made_of: Mapping[str, Any]) -> bytes:
+    """A Dataset as npz: arrays as they are, names, dims and attributes as JSON. Nothing is pickled."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    variables: dict[str, Any] = {}
+    for i, (name, item) in enumerate(dataset.variables.items()):
+        values = np.asarray(item.values)
+        arrays[str(i)] = values.astype(str) if values.dtype.kind == "O" else values
+        variables[str(name)] = {"dims": item.dims, "attrs": item.attrs, "coord": name in dataset.coords}
+    meta = {"made_of": made_of, "variables": variables, "attrs": dataset.attrs}
+    arrays[_META] = np.frombuffer(json.dumps(meta, default=_plain).encode(), np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} in an attribute of a result")
+
+
+def _read(file: Path) -> tuple[dict[str, Any] | None, xr.Dataset | None]:
+    """What a stored result was made of, and the result; a file that cannot be read counts as none."""
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            meta = json.loads(stored[_META].tobytes())
+            parts: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+            for i, (name, about) in enumerate(meta["variables"].items()):
+                values = stored[str(i)]
+                values = values.astype(object) if values.dtype.kind == "U" else values
+                parts[about["coord"]][name] = (tuple(about["dims"]), values, about["attrs"])
+            return meta["made_of"], xr.Dataset(*parts, attrs=meta["attrs"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
+        return None, None

@@ -1,0 +1,86 @@
+"""Shapes that all array functions of this family share.
+
+    A[..., train, eval, epoch]   accuracy on task `eval` at a logged epoch while task `train` is trained
+    R[..., train, eval]          the same after integration over epochs, or at the end of each task
+    epochs                       (epoch,) or, where tasks were logged at different epochs, (train, epoch)
+
+`train` and `eval` are the same tasks in the order of training; before them stand any batch dimensions (repeats, runs).
+A NaN is an evaluation that did not take place: curves of different length are padded with NaN.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from waterjar.errors import WaterjarError
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def matrix_of(values: ArrayLike, name: str = "R") -> Floats:
+    """R[..., train, eval] as float64, not copied if it is that already."""
+    array = np.asarray(values, np.float64)
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or not array.shape[-1]:
+        raise WaterjarError(
+            f"{name} has shape {array.shape}: (..., train, eval) with the same tasks along both would be right"
+        )
+    return array
+
+
+def curves_of(values: ArrayLike, epochs: ArrayLike | None = None) -> tuple[Floats, Floats]:
+    """A[..., train, eval, epoch] and its epochs as (train, epoch); epochs are 1, 2, 3 ... if not given."""
+    array = np.asarray(values, np.float64)
+    if array.ndim < 3 or array.shape[-2] != array.shape[-3] or not array.size:
+        raise WaterjarError(
+            f"curves have shape {array.shape}: (..., train, eval, epoch) with the same tasks along train and eval, "
+            "and at least one epoch, would be right"
+        )
+    return array, epochs_of(epochs, array.shape[-3], array.shape[-1])
+
+
+def epochs_of(epochs: ArrayLike | None, tasks: int, length: int) -> Floats:
+    """Epochs as (train, epoch), checked: each task's rise, and only padding at the end is NaN."""
+    if epochs is None:
+        return np.broadcast_to(np.arange(1.0, length + 1), (tasks, length))
+    array = np.asarray(epochs, np.float64)
+    if array.shape not in ((length,), (tasks, length)):
+        raise WaterjarError(f"epochs have shape {array.shape}: ({length},) or ({tasks}, {length}) would be right")
+    check_rising(array)
+    return np.broadcast_to(array, (tasks, length))
+
+
+def check_rising(epochs: Floats) -> None:
+    """Refuse epochs that do not rise, or have a gap: NaN is for the padding at the end."""
+    known = ~np.isnan(epochs)
+    if (known[..., 1:] & ~known[..., :-1]).any() or (np.diff(epochs) <= 0).any():
+        raise WaterjarError("epochs must rise within a task, and NaN may stand only at the end, as padding")
+
+
+def later(tasks: int) -> Bools:
+    """(train, eval): `train` comes after `eval`, where forgetting shows."""
+    return np.tri(tasks, k=-1, dtype=np.bool_)
+
+
+def earlier(tasks: int) -> Bools:
+    """(train, eval): `train` comes before `eval`, where transfer to what is still to come shows."""
+    return later(tasks).T
+
+
+def learned(R: NDArray[Scalar]) -> NDArray[Scalar]:
+    """(..., task): the diagonal, each task at the end of its own training."""
+    return np.diagonal(R, axis1=-2, axis2=-1)
+
+
+def own_curves(A: Floats) -> Floats:
+    """(..., task, epoch): each task while it is trained itself."""
+    return np.moveaxis(np.diagonal(A, axis1=-3, axis2=-2), -1, -2)
+
+
+def mean_or_nan(values: Floats) -> Floats:
+    """The mean over the last axis, NaN of nothing: there is no task to average over."""
+    return values.mean(-1) if values.shape[-1] else np.full(values.shape[:-1], np.nan)

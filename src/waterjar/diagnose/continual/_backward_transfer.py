@@ -1,0 +1,43 @@
+"""Backward transfer (BWT): what later tasks did to earlier ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of, mean_or_nan
+from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.registry import metric
+
+
+def backward_transfer(R: ArrayLike) -> Floats:
+    """BWT = mean over i < T of R[T, i] - R[i, i]. NaN of a single task.
+
+    Also Mammoth's `backward_transfer`, and minus the mean of avalanche's forgetting.
+
+    Parameters
+    ----------
+    R : (..., train, eval), raw accuracy at the end of each task.
+
+    >>> backward_transfer([[0.75, 0.25], [0.5, 1.0]])
+    np.float64(-0.25)
+    """
+    matrix = matrix_of(R)
+    return mean_or_nan((matrix[..., -1, :] - learned(matrix))[..., :-1])
+
+
+@metric(
+    "backward_transfer",
+    family="continual",
+    long_name="backward transfer: mean change of earlier tasks from when they were learned to the end",
+    formula="mean over i < T of R[T,i] - R[i,i]",
+    direction="higher",
+    range=(-1, 1),
+    citation="Lopez-Paz & Ranzato 2017, Gradient Episodic Memory for Continual Learning, eq. 3",
+    needs=("performance/accuracy",),
+    symbol="BWT",
+)
+def _backward_transfer(curves: TaskCurves) -> Measured:
+    reasons = np.maximum(curves.reasons[:, -1], learned(curves.reasons)).max(-1)
+    return Measured(backward_transfer(curves.ends), (), reasons, loss_units="nat")

@@ -1,0 +1,70 @@
+"""Forgetting: how far an earlier task fell from a reference, in the variants that papers and tools use."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.continual._arrays import Floats, earlier, learned, matrix_of
+from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.registry import metric
+from waterjar.errors import unknown_name
+
+Reference = Literal["max", "learned", "max_or_last"]
+REFERENCES: tuple[str, ...] = get_args(Reference)
+
+
+def forgetting(R: ArrayLike, reference: str = "max") -> Floats:
+    """(..., task): reference[i] - R[T, i] for every task before the last, NaN for the last. Lower is better.
+
+    | reference | reference[i] | as in |
+    |---|---|---|
+    | max | highest R[l, i] over l < T | Chaudhry et al. 2018 |
+    | learned | R[i, i] | avalanche's `functional.forgetting`, its stream forgetting; mean = -BWT |
+    | max_or_last | highest R[l, i] over all l, the last too; never below 0 | Mammoth's `forgetting` |
+
+    Evaluations of a task before its training (l < i) count where there are any; max_or_last takes 0 for those that are
+    missing, as Mammoth does. For forgetting after task k pass R[..., :k+1, :k+1]; for the usual single number take the
+    mean over all tasks but the last.
+
+    Parameters
+    ----------
+    R : (..., train, eval), raw accuracy at the end of each task.
+
+    >>> R = [[0.75, 0.0, 0.0], [0.875, 0.5, 0.0], [0.5, 0.625, 1.0]]
+    >>> forgetting(R), forgetting(R, "learned"), forgetting(R, "max_or_last")
+    (array([ 0.375, -0.125,    nan]), array([ 0.25 , -0.125,    nan]), array([0.375, 0.   ,   nan]))
+    """
+    matrix = matrix_of(R)
+    tasks = matrix.shape[-1]
+    if reference == "learned":
+        best = learned(matrix)
+    elif reference in REFERENCES:
+        unmeasured = earlier(tasks) & np.isnan(matrix)
+        filled = np.where(unmeasured, -np.inf if reference == "max" else 0.0, matrix)
+        rows = filled[..., :-1, :] if reference == "max" else filled
+        best = rows.max(-2, initial=-np.inf)
+    else:
+        raise unknown_name("forgetting: reference", reference, REFERENCES)
+    return np.where(np.arange(tasks) < tasks - 1, best - matrix[..., -1, :], np.nan)
+
+
+@metric(
+    "forgetting",
+    family="continual",
+    long_name="forgetting: fall of an earlier task from its reference (the highest so far by default) to the end",
+    formula="max over l < T of R[l,i] - R[T,i] for i < T; other references by name",
+    direction="lower",
+    range=(-1, 1),
+    citation="Chaudhry et al. 2018, Riemannian Walk for Incremental Learning",
+    needs=("performance/accuracy",),
+    summary="forgetting_mean",
+)
+def _forgetting(curves: TaskCurves) -> Measured:
+    reference, tasks = curves.settings.forgetting_reference, len(curves.tasks)
+    values = forgetting(curves.ends, reference)
+    reasons = np.tril(curves.reasons).max(-2)  # from a task's own training on
+    return Measured(values, ("eval_task",), reasons, np.arange(tasks) < tasks - 1, loss_units="nat")

@@ -1,0 +1,54 @@
+"""Forward transfer: what the past cost or gave a task, against a fresh network."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of
+from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._ratio import EPS
+from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.labelled import NOT_RECORDED
+from waterjar.diagnose.registry import metric
+from waterjar.errors import WaterjarError
+
+
+def forward_transfer(R: ArrayLike, expert: ArrayLike, *, eps: float = EPS) -> Floats:
+    """(E[i] - R[i, i]) / (E[i] + R[i, i] + eps) for every task i. LOWER is better.
+
+    Above 0 the past cost something (plasticity lost), below 0 it helped. NaN where E[i] + R[i, i] is within eps of 0.
+    Not to be confused with `forward_transfer_gem`, where higher is better.
+
+    Parameters
+    ----------
+    R : (..., train, eval), performance above chance.
+    expert : E (..., task), that of a fresh network trained on that task alone, by the same integrator.
+
+    >>> forward_transfer([[0.6, 0.0], [0.3, 0.5]], [0.6, 0.7], eps=0.0).round(3)
+    array([0.   , 0.167])
+    """
+    own, fresh = learned(matrix_of(R)), np.asarray(expert, np.float64)
+    if not fresh.ndim or fresh.shape[-1] != own.shape[-1]:
+        raise WaterjarError(f"expert has shape {fresh.shape}: (..., task) with {own.shape[-1]} tasks would be right")
+    below = fresh + own
+    undefined = np.abs(below) <= eps
+    found: Floats = np.where(undefined, np.nan, (fresh - own) / np.where(undefined, 1.0, below + eps))
+    return found
+
+
+@metric(
+    "forward_transfer",
+    family="continual",
+    long_name="forward transfer: what a task's fresh expert has over the network with a past, relative to both",
+    formula="(E[i] - R[i,i]) / (E[i] + R[i,i] + eps); E expert, R above chance; > 0 the past cost something",
+    direction="lower",
+    citation="defined here: contrast with a fresh network",
+    needs=("performance/accuracy", "expert/accuracy"),
+    summary="forward_transfer_mean",
+)
+def _forward_transfer(curves: TaskCurves) -> Measured:
+    values = forward_transfer(curves.integrated, curves.expert_integrated, eps=curves.settings.eps)
+    experts = np.where(curves.expert_end_only, np.uint8(NOT_RECORDED), curves.expert_reasons)
+    reasons = np.maximum(learned(curves.reasons), experts)
+    return Measured(values, ("eval_task",), reasons, loss_flips=True)

@@ -1,0 +1,48 @@
+"""Intransigence: what a task could have reached and did not."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of
+from waterjar.diagnose.continual._integrate import last_value
+from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.registry import metric
+from waterjar.errors import WaterjarError
+
+
+def intransigence(R: ArrayLike, reference: ArrayLike) -> Floats:
+    """(..., task): a*[i] - R[i, i]. Lower is better; below 0 the past helped.
+
+    Parameters
+    ----------
+    R : (..., train, eval), raw accuracy at the end of each task.
+    reference : a* (..., task), raw accuracy of a network without that past. Chaudhry et al. train it on the data of all
+        tasks up to i at once; recorded runs have the expert, trained on task i alone.
+
+    >>> intransigence([[0.75, 0.25], [0.5, 0.5]], [0.75, 0.625])
+    array([0.   , 0.125])
+    """
+    own, best = learned(matrix_of(R)), np.asarray(reference, np.float64)
+    if not best.ndim or best.shape[-1] != own.shape[-1]:
+        raise WaterjarError(f"reference has shape {best.shape}: (..., task) with {own.shape[-1]} tasks would be right")
+    return best - own
+
+
+@metric(
+    "intransigence",
+    family="continual",
+    long_name="intransigence: final accuracy of a task's fresh expert minus that of the network with a past",
+    formula="E_end[i] - R[i,i], E the expert of task i",
+    direction="lower",
+    range=(-1, 1),
+    citation="Chaudhry et al. 2018, Riemannian Walk for Incremental Learning; their reference is trained jointly",
+    needs=("performance/accuracy", "expert/accuracy"),
+    summary="intransigence_mean",
+)
+def _intransigence(curves: TaskCurves) -> Measured:
+    values = intransigence(curves.ends, curves.sign * last_value(curves.expert))
+    reasons = np.maximum(learned(curves.reasons), curves.expert_reasons)
+    return Measured(values, ("eval_task",), reasons, loss_units="nat")

@@ -1,0 +1,52 @@
+"""Learning time: over how many epochs a task's learning is spread."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.continual._arrays import Floats, curves_of, learned, own_curves
+from waterjar.diagnose.continual._integrate import last_value, trapezoid
+from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.registry import metric
+
+
+def learning_time(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
+    """tau(i) = (integral of b)^2 / integral of b^2, b(t) = P_end - P(t) of task i while it is trained.
+
+    Small: learned in a step. A curve that never moves (b = 0) has 0. Of a single evaluation there is no time to tell:
+    NaN. Chance correction cancels, and so does the sign: accuracy and loss are treated alike.
+
+    Parameters
+    ----------
+    curves : (..., train, eval, epoch).
+    epochs : (epoch,) or (train, epoch); integrals are trapezoids over them.
+
+    >>> learning_time([[[0.0, 1.0, 1.0, 1.0]]], [0, 1, 2, 3])  # b = 1, 0, 0, 0: (1/2)^2 / (1/2)
+    array([0.5])
+    """
+    array, x = curves_of(curves, epochs)
+    own = own_curves(array)
+    b = last_value(own)[..., None] - own
+    area, length = trapezoid(b, x)
+    squared = trapezoid(b**2, x)[0]
+    still = squared == 0
+    tau = np.where(still, 0.0, area**2 / np.where(still, 1.0, squared))
+    return np.where(length > 0, tau, np.nan)
+
+
+@metric(
+    "learning_time",
+    family="continual",
+    long_name="learning time: epochs over which the learning of a task is spread",
+    formula="(integral b)^2 / integral b^2, b(t) = P_end - P(t) while the task itself is trained",
+    units="epoch",
+    direction="lower",
+    range=(0, np.inf),
+    citation="defined here: participation ratio of what is still to be learned",
+    needs=("performance/accuracy",),
+    summary="learning_time_mean",
+)
+def _learning_time(curves: TaskCurves) -> Measured:
+    return Measured(learning_time(curves.raw, curves.epochs), ("eval_task",), learned(curves.reasons))

@@ -1,0 +1,51 @@
+"""Largest dip: how far an earlier task strays while a later one is trained."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.continual._arrays import Floats, curves_of, later, learned, own_curves
+from waterjar.diagnose.continual._integrate import last_value
+from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.registry import metric
+
+
+def max_dip(curves: ArrayLike) -> Floats:
+    """Maximum over t of |P_end[i, i] - P[j, i, t]| at [train j, eval i], j after i; NaN elsewhere.
+
+    P_end[i, i] is the last value of task i in its own training. A rise counts like a fall: it is the distance.
+
+    Parameters
+    ----------
+    curves : (..., train, eval, epoch), performance above chance.
+
+    >>> max_dip([[[0.0, 1.0], [0.0, 0.0]], [[0.4, 0.7], [0.0, 1.0]]])
+    array([[nan, nan],
+           [0.6, nan]])
+    """
+    array, _ = curves_of(curves)
+    ends = last_value(own_curves(array))
+    dips = np.full(array.shape[:-1], np.nan)
+    for j in range(1, array.shape[-3]):
+        apart = np.abs(array[..., j, :j, :] - ends[..., :j, None])
+        dips[..., j, :j] = np.fmax.reduce(apart, axis=-1)  # passes over evaluations that did not take place
+    return dips
+
+
+@metric(
+    "max_dip",
+    family="continual",
+    long_name="largest dip: farthest that an earlier task strays from what was learned while a later one is trained",
+    formula="max over t of |P_end[i,i] - P[j,i,t]|, j trained after i",
+    direction="lower",
+    range=(0, np.inf),
+    citation="defined here: distance above chance",
+    needs=("performance/accuracy",),
+    summary="max_dip_mean",
+)
+def _max_dip(curves: TaskCurves) -> Measured:
+    reasons = np.maximum(curves.reasons, learned(curves.reasons)[:, None, :])
+    pairs = later(len(curves.tasks))
+    return Measured(max_dip(curves.corrected), ("train_task", "eval_task"), reasons, pairs, loss_units="nat")

@@ -1,0 +1,48 @@
+"""Remembering: what is left of a task while a later one is trained."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.continual._arrays import Floats, later, learned, matrix_of
+from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._ratio import EPS, contrast
+from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.registry import metric
+
+
+def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Floats:
+    """(R[j, i] - R[i, i]) / (|R[j, i]| + |R[i, i]|) at [train j, eval i], j after i; NaN elsewhere.
+
+    Parameters
+    ----------
+    R : (..., train, eval), performance above chance (see `above_chance`).
+    bounded : False takes R[j, i] + R[i, i] as denominator, which leaves [-1, 1] below chance.
+    eps : where the denominator is within eps of 0, both are at chance and the value is NaN.
+
+    >>> remembering([[0.8, 0.0], [0.2, 0.5]])
+    array([[ nan,  nan],
+           [-0.6,  nan]])
+    """
+    matrix = matrix_of(R)
+    ratio = contrast(matrix, learned(matrix)[..., None, :], bounded=bounded, eps=eps)
+    return np.where(later(matrix.shape[-1]), ratio, np.nan)
+
+
+@metric(
+    "remembering",
+    family="continual",
+    long_name="remembering: performance on an earlier task while a later one is trained, relative to as learned",
+    formula="(R[j,i] - R[i,i]) / (|R[j,i]| + |R[i,i]|), j trained after i; R above chance",
+    direction="higher",
+    range=(-1, 1),
+    citation="defined here: contrast of performance above chance",
+    needs=("performance/accuracy",),
+    summary="remembering_mean",
+)
+def _remembering(curves: TaskCurves) -> Measured:
+    values = remembering(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)
+    own = learned(curves.reasons)[:, None, :]
+    pairs = later(len(curves.tasks))
+    return Measured(values, ("train_task", "eval_task"), np.maximum(curves.reasons, own), pairs, loss_flips=True)

@@ -1,0 +1,86 @@
+"""Stability gap (min-ACC, WC-ACC): the worst moment of earlier tasks, which the ends of tasks do not show."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.continual._arrays import Floats, curves_of, learned, mean_or_nan
+from waterjar.diagnose.continual._integrate import last_value
+from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.registry import metric
+
+_CITATION = "De Lange, van de Ven & Tuytelaars 2023, Continual Evaluation for Lifelong Learning"
+
+
+def min_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
+    """min-ACC = mean over i < T of the lowest A[j, i, t] over all tasks j after i and epochs t > 0.
+
+    NaN of a single task. The finer the logging, the deeper the dips it sees: compare only what was logged alike.
+
+    Parameters
+    ----------
+    curves : (..., train, eval, epoch), raw accuracy.
+    epochs : (epoch,) or (train, epoch). Epoch 0 stands before the task's training and is left out.
+
+    >>> min_accuracy([[[0.5, 1.0], [0.0, 0.0]], [[0.25, 0.75], [0.5, 1.0]]])
+    np.float64(0.25)
+    """
+    array, x = curves_of(curves, epochs)
+    lowest = np.full((*array.shape[:-3], array.shape[-3] - 1), np.inf)
+    for j in range(1, array.shape[-3]):
+        training = x[j] > 0
+        part = array[..., j, :j, :] if training.all() else array[..., j, :j, training]
+        if not training.all():  # a mask moves its axis to the front
+            part = np.moveaxis(part, 0, -1)
+        found = np.fmin.reduce(part, axis=-1, initial=np.nan)  # within a task, what was not evaluated is passed over
+        lowest[..., :j] = np.minimum(lowest[..., :j], found)  # a task without any evaluation makes it unknown
+    return mean_or_nan(lowest)
+
+
+def worst_case_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
+    """WC-ACC = A_end[T, T] / T + (1 - 1/T) min-ACC: the last task as learned, all others at their worst.
+
+    >>> worst_case_accuracy([[[0.5, 1.0], [0.0, 0.0]], [[0.25, 0.75], [0.5, 1.0]]])  # 1/2 + 1/2 · 1/4
+    np.float64(0.625)
+    """
+    array, x = curves_of(curves, epochs)
+    tasks = array.shape[-3]
+    last = last_value(array[..., -1, -1, :])
+    return last if tasks == 1 else last / tasks + (1 - 1 / tasks) * min_accuracy(array, x)
+
+
+@metric(
+    "min_accuracy",
+    family="continual",
+    long_name="minimum accuracy: mean over earlier tasks of their lowest accuracy after they were learned",
+    formula="mean over i < T of min over j > i, t > 0 of A[j,i,t]",
+    direction="higher",
+    range=(0, 1),
+    citation=_CITATION,
+    needs=("performance/accuracy",),
+    symbol="min-ACC",
+)
+def _min_accuracy(curves: TaskCurves) -> Measured:
+    if curves.is_loss:
+        return curves.for_accuracy_only
+    return Measured(min_accuracy(curves.raw, curves.epochs), (), np.tril(curves.reasons, -1).max((-2, -1)))
+
+
+@metric(
+    "worst_case_accuracy",
+    family="continual",
+    long_name="worst-case accuracy: the last task as learned, earlier ones at their lowest since",
+    formula="A_end[T,T] / T + (1 - 1/T) min-ACC",
+    direction="higher",
+    range=(0, 1),
+    citation=_CITATION,
+    needs=("performance/accuracy",),
+    symbol="WC-ACC",
+)
+def _worst_case_accuracy(curves: TaskCurves) -> Measured:
+    if curves.is_loss:
+        return curves.for_accuracy_only
+    reasons = np.maximum(np.tril(curves.reasons, -1).max((-2, -1)), learned(curves.reasons)[:, -1])
+    return Measured(worst_case_accuracy(curves.raw, curves.epochs), (), reasons)

@@ -1,0 +1,55 @@
+"""The index under the keys that the seed's document gave it, as plain data for JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from waterjar.errors import WaterjarError
+from waterjar.stats.intervals import summarise
+
+KEYS = {
+    "adaptation_delay": "ad",
+    "performance_deficit": "pd",
+    "absolute_reliance": "sfr",
+    "relative_reliance": "sfr_rel",
+}
+"""Key of the seed -> our name."""
+
+
+def export(result: xr.Dataset, *, confidence: float = 0.95) -> dict[str, dict[str, Any]]:
+    """Cell name -> key -> {mean, std, min, max, n_seeds, confidence_interval, seeds}, and its pattern.
+
+    `result` is what `measure` returned for a study. What is missing is None, since JSON has no NaN.
+    """
+    if "cell" not in result.dims:
+        raise WaterjarError("this is the result of one run: measure a study to export it")
+    exported: dict[str, dict[str, Any]] = {}
+    for cell in range(result.sizes["cell"]):
+        part = result.isel(cell=cell)
+        numbers: dict[str, Any] = {key: _numbers(part[name], confidence) for key, name in KEYS.items()}
+        about = {"pattern": str(part["pattern"].values), "baseline": str(part["baseline"].values) or None}
+        exported[str(part["name"].values)] = {**numbers, **about, "delay_is": str(part["ad_kind"].values)}
+    return exported
+
+
+def _numbers(array: xr.DataArray, confidence: float) -> dict[str, Any]:
+    values = np.asarray(array.values, np.float64)
+    found = summarise(values, confidence=confidence)
+    low, high = found.confidence_interval
+    return {
+        "mean": _plain(found.mean),
+        "std": _plain(found.std),
+        "min": _plain(found.min),
+        "max": _plain(found.max),
+        "n_seeds": found.n_seeds,
+        "confidence_interval": None if math.isnan(low) else [low, high],
+        "seeds": {str(seed): _plain(value) for seed, value in zip(array["seed"].values, values, strict=True)},
+    }
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

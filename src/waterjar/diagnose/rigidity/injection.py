@@ -1,0 +1,67 @@
+"""Was there a shortcut at all? An index of a run without one would be a number about nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from waterjar.diagnose.labelled import NOT_RECORDED, variable
+from waterjar.diagnose.rigidity.curves import Codes, Floats
+from waterjar.errors import WaterjarError
+from waterjar.run.schema import JOINT
+
+COUNT = "patched_images"
+
+
+def patched_images(
+    events: xr.Dataset | None, config: Mapping[str, Any], seeds: NDArray[np.int64], name: str
+) -> dict[str, xr.Variable]:
+    """Training images of the last task that carried the shortcut, per seed; an error where there were none.
+
+    Runs of other laboratories may not have counted: then the number is missing as `not_recorded`.
+    """
+    _check_config(config, name)
+    values, codes = _counts(events, seeds)
+    empty = seeds[values == 0]
+    if empty.size:
+        raise WaterjarError(
+            f"{name}: no training image of the last task carried the shortcut (seed {', '.join(map(str, empty))}: "
+            "patched_images is 0). There is nothing to rely on, and no index of it. Leave these runs out with select()"
+        )
+    attributes = {"long_name": "training images of the last task that carried the shortcut", "units": "image"}
+    return variable(COUNT, ["repeat"], values, codes, attributes)
+
+
+def _check_config(config: Mapping[str, Any], name: str) -> None:
+    shortcut = config.get("shortcut")
+    if not isinstance(shortcut, Mapping):
+        return
+    where = {"rate": "no training image carries it", "eval_rate": "the evaluation sets do not show it"}
+    for key, what in where.items():
+        if shortcut.get(key) == 0:
+            raise WaterjarError(
+                f"{name}: shortcut.{key} is 0: {what}, so there is no index of rigidity. "
+                f'Leave it out with select("shortcut.{key} > 0")'
+            )
+
+
+def _counts(events: xr.Dataset | None, seeds: NDArray[np.int64]) -> tuple[Floats, Codes]:
+    values, codes = np.full(seeds.size, np.nan), np.full(seeds.size, NOT_RECORDED, np.uint8)
+    if events is None or COUNT not in events:
+        return values, codes
+    index = np.asarray(events["train_task_index"].values)
+    joint = np.asarray(events["train_task"].values) == JOINT
+    effective = np.asarray(events["effective_epoch"].values)
+    rows = (joint | (index == index.max(initial=-1))) & (effective > 0)
+    counts = events[COUNT].transpose("repeat", "step").values[:, rows]
+    of_seed = {int(seed): i for i, seed in enumerate(np.atleast_1d(events["seed"].values))}
+    for place, seed in enumerate(seeds):
+        told = counts[of_seed[int(seed)]] if int(seed) in of_seed else np.empty(0)
+        told = told[~np.isnan(told)]
+        if told.size:  # epochs that were not counted add nothing; one that was, and had a patch, settles it
+            values[place], codes[place] = told.sum(), 0
+    return values, codes

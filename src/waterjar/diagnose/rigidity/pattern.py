@@ -1,0 +1,78 @@
+"""The pattern of the triplet (AD, PD, SFR_rel): each sign by an interval that is clear of 0."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from waterjar.errors import WaterjarError
+
+CLASSICAL = "classical_einstellung"
+SHORTCUT = "shortcut_rigidity"
+SLOW = "slow_adaptation"
+BENIGN = "benign_transfer"
+INCONCLUSIVE = "inconclusive"
+BASELINE = "baseline"
+"""Not a pattern: the cell that others are compared with."""
+
+PATTERNS = (CLASSICAL, SHORTCUT, SLOW, BENIGN, INCONCLUSIVE)
+
+
+class Bounds(NamedTuple):
+    """An interval of a mean; NaN where there is none."""
+
+    low: float
+    high: float
+    resolution: float = 0.0
+    """How finely the quantity can be told at all. An epoch is known to one evaluation: seeds that all say -1 make an
+    interval without width, and still the true delays may lie anywhere above -2 and below 0."""
+
+    @property
+    def above(self) -> bool:
+        """Clear of 0, and positive."""
+        return self.low - self._blur > 0
+
+    @property
+    def below(self) -> bool:
+        """Clear of 0, and negative."""
+        return self.high + self._blur < 0
+
+    @property
+    def _blur(self) -> float:
+        return self.resolution if self.low == self.high else 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval at all."""
+        return not (np.isnan(self.low) or np.isnan(self.high))
+
+
+def rigidity_pattern(ad: Bounds, pd: Bounds, sfr_rel: Bounds, *, margin: float = 0.05) -> str:
+    """Name what the three intervals show together.
+
+    | pattern | AD | PD | SFR_rel |
+    |---|---|---|---|
+    | classical_einstellung | > 0 | > 0 | > 0 |
+    | shortcut_rigidity | < 0 | < 0 | > 0 |
+    | slow_adaptation | > 0 | > 0 | not > 0 |
+    | benign_transfer | | upper bound < margin | upper bound < margin |
+    | inconclusive | | otherwise | |
+
+    The first that fits. Gu & Shi, "The Einstellung Rigidity Index"; an interval that is missing fits nothing.
+
+    >>> rigidity_pattern(Bounds(-9, -5), Bounds(-0.2, -0.1), Bounds(0.1, 0.2))
+    'shortcut_rigidity'
+    """
+    if not margin >= 0:
+        raise WaterjarError(f"margin={margin}: a difference of accuracies from 0 on would be right")
+    slower = ad.above and pd.above
+    if slower and sfr_rel.above:
+        return CLASSICAL
+    if ad.below and pd.below and sfr_rel.above:
+        return SHORTCUT
+    if slower and sfr_rel.known:
+        return SLOW
+    if pd.high < margin and sfr_rel.high < margin:
+        return BENIGN
+    return INCONCLUSIVE

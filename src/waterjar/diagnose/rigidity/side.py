@@ -1,0 +1,160 @@
+"""What one cell brings: its accuracies during the last task, by evaluation set, seed and effective epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from waterjar.diagnose.labelled import NOT_RECORDED, REASON, reasons_of
+from waterjar.diagnose.rigidity.curves import Codes, Floats, check_accuracies, check_epochs
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.schema import JOINT, REASONS
+
+RUN_ENDED = REASONS.index("run_ended")
+
+EVAL_SETS = {
+    "normal": "t2_shortcut_normal",
+    "masked": "t2_shortcut_masked",
+    "validation": "t2_validation",
+    "nonshortcut": "t2_nonshortcut_normal",
+    "clean": "t2_shortcut_clean",
+    "random_mask": "t2_shortcut_random_mask",
+    "nonshortcut_masked": "t2_nonshortcut_masked",
+    "nonshortcut_patched": "t2_nonshortcut_patched",
+    "t1": "t1_all",
+}
+"""Role in the index -> evaluation set of the laboratory."""
+
+REQUIRED = ("normal", "masked", "validation")
+"""Without these there is no index; the others are controls, missing with a reason where they were not recorded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One cell during its last task."""
+
+    name: str
+    seeds: NDArray[np.int64]
+    """(repeat,)"""
+    epochs: Floats
+    """(epoch,): effective epochs; 0 is the evaluation right before the last task began."""
+    steps: NDArray[np.int64]
+    """(epoch,)"""
+    values: Mapping[str, Floats]
+    """Role -> (repeat, epoch)."""
+    reasons: Mapping[str, Codes]
+    """Role -> (repeat, epoch), 0 where the value is there."""
+
+    @property
+    def budget(self) -> float:
+        """The last effective epoch; infinite where the last task has not begun, so that it limits nobody."""
+        last = float(self.epochs[-1])
+        return last if last > 0 else math.inf
+
+
+def full_eval_sets(given: Mapping[str, str] | None) -> dict[str, str]:
+    """Role -> evaluation set, those given in the place of the laboratory's."""
+    for role in given or {}:
+        if role not in EVAL_SETS:
+            raise unknown_name("eval_sets: role", role, EVAL_SETS)
+    return {**EVAL_SETS, **(given or {})}
+
+
+def last_phase(dataset: xr.Dataset, name: str) -> NDArray[np.int64]:
+    """Rows of the last task: each effective epoch above 0, and before them ONE row of epoch 0.
+
+    While earlier tasks are trained the effective epoch stands at 0, so a run has many rows of epoch 0. The one
+    that counts is the last: the network as it enters the last task. In a run of one task it is step 0.
+    Epochs that occur twice are an error and are never averaged.
+    """
+    effective = np.asarray(dataset["effective_epoch"].values, np.float64)
+    index = np.asarray(dataset["train_task_index"].values, np.int64)
+    joint = np.asarray(dataset["train_task"].values) == JOINT
+    of_last = joint | (index == index.max())
+    rows = np.concatenate([np.flatnonzero(effective == 0)[-1:], np.flatnonzero(of_last & (effective > 0))])
+    check_epochs(effective[rows], rows.size, f"{name}: effective_epoch")
+    return rows
+
+
+def read_side(dataset: xr.Dataset, name: str, *, variable: str, eval_sets: Mapping[str, str], checkpoint: str) -> Side:
+    """Take the last task out of a cell's `performance`."""
+    if variable not in dataset:
+        known = [str(key) for key in dataset.data_vars if not str(key).endswith(REASON)]
+        raise unknown_name(f"{name}: variable", variable, known, "Choose one with variable=")
+    recorded = [str(label) for label in dataset["eval_set"].values]
+    needed = [role for role in REQUIRED if role != "validation" or checkpoint == "best"]
+    absent = [role for role in needed if eval_sets[role] not in recorded]
+    if absent:
+        sets = ", ".join(f"'{eval_sets[role]}' ({role})" for role in absent)
+        last = " Without a validation set, checkpoint='last' does." if "validation" in absent else ""
+        raise WaterjarError(
+            f"{name} was not evaluated on {sets}, which rigidity needs; it has {', '.join(recorded)}. "
+            f"Name them with eval_sets={{'{absent[0]}': ...}} if they are there under other names.{last}"
+        )
+    rows = last_phase(dataset, name)
+    effective = np.asarray(dataset["effective_epoch"].values, np.float64)[rows]
+    values: dict[str, Floats] = {}
+    reasons: dict[str, Codes] = {}
+    # the lab keeps weights by the plain accuracy on the validation set; the same rule gives the same checkpoint
+    judge = "accuracy" if "accuracy" in dataset else variable
+    arrays = {name: _by_set(dataset[name]) for name in {variable, judge}}
+    codes = {name: _by_set(reasons_of(dataset, name)) for name in {variable, judge}}
+    for role, label in eval_sets.items():
+        shape = (dataset.sizes["repeat"], rows.size)
+        values[role], reasons[role] = np.full(shape, np.nan), np.full(shape, NOT_RECORDED, np.uint8)
+        chosen = judge if role == "validation" else variable
+        if label in recorded and effective[-1] > 0:
+            place = recorded.index(label)
+            values[role] = arrays[chosen][place][:, rows].astype(np.float64)
+            reasons[role] = codes[chosen][place][:, rows].astype(np.uint8)
+            check_accuracies(values[role], f"{name}: {chosen} on {label}")
+    steps = np.asarray(dataset["step"].values, np.int64)[rows]
+    seeds = np.atleast_1d(np.asarray(dataset["seed"].values, np.int64))
+    return Side(name, seeds, effective, steps, values, reasons)
+
+
+def _by_set(array: xr.DataArray) -> NDArray[Any]:
+    values: NDArray[Any] = array.transpose("eval_set", "repeat", "step").values
+    return values
+
+
+def for_seeds(side: Side, seeds: NDArray[np.int64]) -> Side:
+    """The same cell, its repeats in the order of `seeds`; those it lacks are `not_recorded`."""
+    place = {int(seed): i for i, seed in enumerate(side.seeds)}
+    rows = np.array([place.get(int(seed), -1) for seed in seeds])
+    there = (rows >= 0)[:, None]
+    return replace(
+        side,
+        seeds=seeds,
+        values={role: np.where(there, values[rows], np.nan) for role, values in side.values.items()},
+        reasons={
+            role: np.where(there, codes[rows], NOT_RECORDED).astype(np.uint8) for role, codes in side.reasons.items()
+        },
+    )
+
+
+def checkpoint_rows(side: Side, rule: str, budget: float) -> tuple[NDArray[np.int64], Codes]:
+    """(repeat,): the row of each seed's checkpoint within the budget, -1 where there is none; and why there is none.
+
+    `best`: the highest validation accuracy, the first of equals; `last`: the last evaluation. The evaluation before
+    the task is no checkpoint of it. A run that ended before its cell's budget has none: it would be compared at
+    another age.
+    """
+    within = np.flatnonzero((side.epochs > 0) & (side.epochs <= budget))
+    if within.size == 0:
+        return np.full(side.seeds.size, -1), np.full(side.seeds.size, NOT_RECORDED, np.uint8)
+    validation = side.values["validation"][:, within]
+    known = ~np.isnan(validation)
+    codes = np.where(known.any(1), 0, side.reasons["validation"][:, within[-1]]).astype(np.uint8)
+    rows = within[np.where(known, validation, -np.inf).argmax(1)]
+    if rule == "last":
+        rows, codes = np.full(side.seeds.size, within[-1]), np.zeros(side.seeds.size, np.uint8)
+    ended = (side.reasons["normal"][:, within] == RUN_ENDED).any(1)
+    codes = np.where(ended, RUN_ENDED, codes).astype(np.uint8)
+    return np.where(codes > 0, -1, rows), codes

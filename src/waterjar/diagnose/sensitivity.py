@@ -1,0 +1,128 @@
+"""How a metric depends on one setting: of the runs (patch size, rate ...) or of the diagnosis (threshold, window)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from waterjar.diagnose.registry import families, find_metric
+from waterjar.diagnose.study import diagnose, tidy
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.study import Study, flat, name_cells
+from waterjar.stats.correlation import correlate_pair
+from waterjar.stats.intervals import mean_interval
+
+_WORDS = {"tau": "threshold"}
+"""What papers call a setting of ours."""
+
+
+def sensitivity(
+    study: Study,
+    metric: str,
+    over: str,
+    *,
+    values: Sequence[Any] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A metric over one setting: (means with intervals, trends).
+
+    `over` is a key of the runs' config (`shortcut.rate`, or its end where that is unique; a shortcut's kind stands
+    for `shortcut`: `patch.rate`), or a setting of the metric's family, which then is measured at each of `values`.
+
+    The first table has one row per group of cells that differ in nothing else and value: group, setting, value,
+    mean, low, high, n, n_missing, reason. The second has per group Spearman's correlation of the metric with a
+    numeric setting of the runs; a setting of the diagnosis has none, because there every run enters at every value.
+    """
+    declared = find_metric(metric)
+    family = families()[declared.family]
+    key = _WORDS.get(over, over)
+    if key in family.defaults:
+        points, trends = _over_diagnosis(study, metric, key, values, settings or {}), pd.DataFrame()
+    else:
+        if values is not None:
+            raise WaterjarError(
+                f"values are for settings of {family.name}; '{over}' is one of the runs, which have theirs"
+            )
+        key = _config_key(over, study, list(family.defaults))
+        points = _over_runs(study, metric, key, settings or {})
+        trends = _trends(points)
+    return _means(points, key), trends
+
+
+def _over_runs(study: Study, metric: str, key: str, settings: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    configs = {cell: flat(entries[0].config) for cell, entries in study.cells.items()}
+    with_key = {cell: config for cell, config in configs.items() if key in config}
+    groups = name_cells(with_key, leave_out=key)
+    found = diagnose(study, only=[metric], settings=settings).table([metric])
+    found = found[found.cell.isin(list(with_key))]
+    at = [with_key[cell][key] for cell in found.cell]
+    points = found.assign(
+        group=[groups[cell] for cell in found.cell], at=pd.Series(at, index=found.index, dtype=object)
+    )
+    if len({repr(value) for value in at}) < 2:
+        raise WaterjarError(f"all runs have {key} = {at[0]!r}: a study with two values or more can show an influence")
+    return points
+
+
+def _over_diagnosis(
+    study: Study, metric: str, key: str, values: Sequence[Any] | None, settings: Mapping[str, Mapping[str, Any]]
+) -> pd.DataFrame:
+    if not values:
+        raise WaterjarError(
+            f"{key} is a setting of the diagnosis: give the values to try, such as --values 0.4,0.5,0.6"
+        )
+    declared, parts = find_metric(metric), []
+    for value in values:
+        own = {**settings.get(declared.family, {}), key: value}
+        found = diagnose(study, only=[metric], settings={**settings, declared.family: own})
+        part = tidy(found.results[declared.family], declared, study)
+        parts.append(part.assign(group=part["name"], at=pd.Series([value] * len(part), index=part.index, dtype=object)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _config_key(over: str, study: Study, own: list[str]) -> str:
+    """The full key of a setting: as it is, or by its end; a kind stands for what it is the kind of."""
+    configs = [flat(entries[0].config) for entries in study.cells.values()]
+    known = list(dict.fromkeys(key for config in configs for key in config))
+    if over in known:
+        return over
+    *before, last = over.split(".")
+    kinds = {
+        str(config[key]): key.removesuffix(".kind") for config in configs for key in config if key.endswith(".kind")
+    }
+    before = [kinds.get(part, part) for part in before]
+    able = [key for key in known if key.split(".")[-1] == last and all(part in key for part in before)]
+    if len(able) > 1:
+        raise WaterjarError(f"'{over}' may be {' or '.join(able)}: write it in full")
+    if not able:
+        raise unknown_name("setting", over, [*known, *own])
+    return able[0]
+
+
+def _means(points: pd.DataFrame, key: str) -> pd.DataFrame:
+    rows = []
+    for group, of_group in points.groupby("group", sort=False):
+        for at in _in_order(of_group["at"]):
+            part = of_group[[repr(value) == repr(at) for value in of_group["at"]]]
+            interval = mean_interval(part.value.to_numpy())
+            reasons = ", ".join(f"{n} {why}" for why, n in part[part.value.isna()].reason.value_counts().items())
+            rows.append((group, key, at, interval.estimate, interval.low, interval.high, interval.n,
+                         interval.n_missing, reasons or interval.reason))  # fmt: skip
+    columns = ["group", "setting", "value", "mean", "low", "high", "n", "n_missing", "reason"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _in_order(values: pd.Series) -> list[Any]:
+    distinct = {repr(value): value for value in values}
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in distinct.values())
+    return sorted(distinct.values()) if numbers else [distinct[name] for name in sorted(distinct)]
+
+
+def _trends(points: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for group, part in points.groupby("group", sort=False):
+        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in part["at"]):
+            rows.append({"group": group, **correlate_pair(part["at"].astype(float), part["value"]).as_row()})
+    return pd.DataFrame(rows)

@@ -1,0 +1,194 @@
+"""All diagnostics of a study at once, cached, and as one tidy table."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from waterjar.diagnose.cache import FOLDER, cached, fingerprint
+from waterjar.diagnose.labelled import join_runs, label_cells, put_cells_together, reasons_of, side_by_side, stamp
+from waterjar.diagnose.registry import Family, Metric, families, find_metric, metrics
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.reader import Run
+from waterjar.run.root import read_root
+from waterjar.run.schema import REASONS
+from waterjar.run.seal import verify
+from waterjar.run.store import LocalStore
+from waterjar.run.study import Entry, Study
+
+COLUMNS = ("family", "metric", "cell", "name", "scenario", "seed", "value", "reason")
+Watch = Callable[[str, int, int], None]
+"""Called with a family's name, how many of its units are done, and how many there are."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was measured, family by family, where it came from, and whether the seals of the runs hold."""
+
+    study: Study
+    results: dict[str, xr.Dataset]
+    origin: dict[str, dict[str, str]] = field(default_factory=dict)
+    """family -> unit -> `cached`, `new`, or why it was computed again."""
+    passed_over: dict[str, str] = field(default_factory=dict)
+    """family -> why there was nothing to measure."""
+    seals: dict[str, str] = field(default_factory=dict)
+    """run -> sealed, open or tampered."""
+
+    def table(self, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """One row per metric, cell and seed. Metrics that were not measured are an error if asked for by name."""
+        wanted = [find_metric(name) for name in names] if names is not None else list(metrics().values())
+        parts = []
+        for metric in wanted:
+            result = self.results.get(metric.family)
+            if result is not None and metric.scalar in result:
+                parts.append(tidy(result, metric, self.study))
+            elif names is not None:
+                why = self.passed_over.get(metric.family, f"{metric.family} did not measure it")
+                raise WaterjarError(f"metric '{metric.name}' has no value here: {why}")
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
+
+
+def tidy(result: xr.Dataset, metric: Metric, study: Study) -> pd.DataFrame:
+    """One row per cell and seed that was run; what is missing stays, with its reason."""
+    values = result[metric.scalar].transpose("cell", "seed")
+    codes = reasons_of(result, metric.scalar).transpose("cell", "seed").values
+    ran = {cell: {seed for entry in entries for seed in entry.seeds} for cell, entries in study.cells.items()}
+    rows = []
+    for i, (cell, name, scenario) in enumerate(
+        zip(values["cell"].values, values["name"].values, values["scenario"].values, strict=True)
+    ):
+        for j, seed in enumerate(values["seed"].values):
+            if int(seed) in ran.get(str(cell), ()):
+                about = (metric.family, metric.name, str(cell), str(name), str(scenario), int(seed))
+                rows.append((*about, float(values.values[i, j]), REASONS[codes[i, j]]))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def diagnose(
+    study: Study,
+    *,
+    only: Sequence[str] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    fresh: bool = False,
+    watch: Watch | None = None,
+) -> Diagnosis:
+    """Measure every family that the study has the data for, or `only` the named families or metrics.
+
+    `settings` goes by family. Results come from the cache where runs, settings and versions are what they were;
+    `fresh` computes them again. A family that refuses is passed over, with its reason; asked for by name, it is an
+    error. Seals are checked whenever a run's files changed since the last check.
+    """
+    if not study.entries:
+        raise WaterjarError(f"{study.path} holds no runs: there is nothing to measure")
+    for entry in study.entries:
+        if entry.status == "damaged":
+            raise WaterjarError(f'{entry.progress["error"]}. Leave it out with --where "status != damaged"')
+    given = dict(settings or {})
+    for name in given:
+        if name not in families():
+            raise unknown_name("settings: family", name, families())
+    diagnosis = Diagnosis(study, {}, {}, {}, _seals(study))
+    groups = {entry.name: _groups(study.path / entry.name) for entry in study.entries}
+    for family in _wanted(only):
+        full = family.settings(given.get(family.name, {}))
+        able = [entry for entry in study.entries if _has(groups[entry.name], family.needs)]
+        try:
+            if not able:
+                raise WaterjarError(f"no run has recorded {' and '.join(family.needs)}")
+            part = Study(study.path, able)
+            result, origin = _measure(family, part, full, fresh, watch)
+        except WaterjarError as error:
+            if only is not None:
+                raise
+            diagnosis.passed_over[family.name] = str(error)
+            continue
+        diagnosis.results[family.name] = label_cells(stamp(result, family, full, part), study)
+        diagnosis.origin[family.name] = origin
+    return diagnosis
+
+
+def _wanted(only: Sequence[str] | None) -> list[Family]:
+    known = families()
+    if only is None:
+        return list(known.values())
+    found: dict[str, Family] = {}
+    for name in only:
+        if name not in known and name not in metrics():
+            raise unknown_name("family or metric", name, [*known, *metrics()])
+        family = known[name] if name in known else known[metrics()[name].family]
+        found[family.name] = family
+    return list(found.values())
+
+
+def _groups(run: Path) -> set[str]:
+    nodes = read_root(run)["consolidated_metadata"]["metadata"]
+    return {key.rpartition("/")[0] for key, node in nodes.items() if node["node_type"] == "array"}
+
+
+def _has(groups: set[str], needs: Sequence[str]) -> bool:
+    return all(any(group == need or group.startswith(f"{need}/") for group in groups) for need in needs)
+
+
+def _measure(
+    family: Family, study: Study, settings: dict[str, Any], fresh: bool, watch: Watch | None
+) -> tuple[xr.Dataset, dict[str, str]]:
+    """One family over a study, unit by unit, each from the cache where it can be."""
+    results: dict[str, xr.Dataset] = {}
+    origin: dict[str, str] = {}
+    units = list(_units(family, study))
+    for i, (unit, source, entries) in enumerate(units):
+        if watch is not None:
+            watch(family.name, i, len(units))
+        runs = [study.path / entry.name for entry in entries]
+        compute = functools.partial(family.measure, source, **settings)
+        results[unit], origin[unit] = cached(family, unit, runs, settings, study.path, compute, fresh=fresh)
+    if watch is not None:
+        watch(family.name, len(units), len(units))
+    if family.scope == "study":
+        return results["study"], origin
+    if family.scope == "cell":
+        return put_cells_together(results), origin
+    cells = {
+        cell: join_runs({entry.name: results[entry.name] for entry in entries}) for cell, entries in study.cells.items()
+    }
+    return side_by_side(cells, study), origin
+
+
+def _units(family: Family, study: Study) -> Iterator[tuple[str, Run | Study, list[Entry]]]:
+    if family.scope == "study":
+        yield "study", study, study.entries
+    elif family.scope == "cell":
+        for cell, entries in study.cells.items():
+            yield cell, Study(study.path, entries), entries
+    else:
+        for entry in study.entries:
+            yield entry.name, Run(study.path / entry.name), [entry]
+
+
+def _seals(study: Study) -> dict[str, str]:
+    """run -> whether its seal holds; read anew only where a file has changed since."""
+    file = f"{FOLDER}/seals.json"
+    try:
+        known = dict(json.loads((study.path / file).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        known = {}
+    found = {}
+    for entry in study.entries:
+        mark = fingerprint(study.path / entry.name)
+        before = known.get(entry.name)
+        if isinstance(before, list) and before[0] == mark:
+            found[entry.name] = before
+        else:
+            found[entry.name] = [mark, verify(study.path / entry.name).state]
+    if any(known.get(name) != value for name, value in found.items()):
+        with contextlib.suppress(WaterjarError):  # a read-only study is checked every time
+            LocalStore(study.path).put(file, json.dumps({**known, **found}).encode())
+    return {name: state for name, (_, state) in found.items()}
