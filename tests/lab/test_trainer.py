@@ -269,3 +269,68 @@ def test_a_diverged_network_has_no_accuracy(glyphs: ImageData, tmp_path: Path) -
         assert np.isnan(data[variable].values).all()
         assert {names[code] for code in data[f"{variable}_reason"].values} == {"not_a_number"}
     assert np.isnan(data.class_accuracy.values).all()
+
+
+def test_a_run_that_is_older_than_its_checkpoint_says_what_to_delete(
+    glyphs: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    config = tiny("scratch_t2")
+    kind = type(Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9).learner)
+    observe, left = kind.observe, {"count": 12}
+
+    def stop_some_time(self: object, inputs: object, labels: object) -> object:
+        left["count"] -= 1
+        if left["count"] == 0:
+            raise KeyboardInterrupt
+        return observe(self, inputs, labels)
+
+    monkeypatch.setattr(kind, "observe", stop_some_time)
+    for stop, copy in ((5, True), (20, False)):  # in the first epoch, then further on
+        left["count"] = stop
+        with pytest.raises(KeyboardInterrupt):
+            go(config, glyphs, tmp_path)
+        if copy:
+            shutil.copytree(tmp_path / "run", tmp_path / "older")
+    shutil.rmtree(tmp_path / "run")
+    (tmp_path / "older").rename(tmp_path / "run")
+    left["count"] = -1
+    last = tmp_path / "checkpoints" / "last.pt"
+    with pytest.raises(WaterjarError, match=r"ends at step 0, but its checkpoint .*last.pt is of step 2") as raised:
+        go(config, glyphs, tmp_path)
+    assert f"rm '{last}'" in str(raised.value)
+    last.unlink()  # as it says
+    run = go(config, glyphs, tmp_path)
+    assert run.attributes["seal"]["content"] == go(config, glyphs, tmp_path / "2").attributes["seal"]["content"]
+
+
+@pytest.mark.parametrize(("fisher", "samples"), [("empirical", None), ("exact", None), ("label_weighted", 30)])
+def test_flops_by_hand_with_the_fisher_information(
+    glyphs: ImageData, tmp_path: Path, fisher: str, samples: int | None
+) -> None:
+    """Three forward passes' worth an image of each epoch, and of each image measured when a task ends."""
+    settings = {"lr": 0.01, "fisher": fisher, "fisher_samples": samples}
+    config = tiny(learner="ewc_on", learner_settings=settings, recording=Recording())
+    run = go(config, glyphs, tmp_path)
+    trainer = Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9)
+    unit = 3 * networks.flops(trainer.learner.network)
+    t1, t2 = 2 * 2 * 20, 2 * 2 * 15  # superclasses x classes x images, a quarter of T2 held out
+    measured = [(samples or images) * (8 if fisher == "exact" else 1) for images in (t1, t2)]
+    expected = [0, t1, t1 + measured[0], 0, t2, t2, t2 + measured[1]]
+    assert run["resources"].flops.values.tolist() == [unit * images for images in expected]
+
+
+def test_memory_is_the_runs_own(glyphs: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run of a process does not inherit what came before it; where nothing is known, nothing is said."""
+    first = np.ones(400 * 2**20 // 8)
+    before = go(tiny("scratch_t2"), glyphs, tmp_path / "1")["resources"].peak_memory.values
+    del first
+    after = go(tiny("scratch_t2"), glyphs, tmp_path / "2")["resources"].peak_memory.values
+    if Path("/proc/self/clear_refs").exists():
+        assert after.max() < before.min() - 300 * 2**20
+    monkeypatch.setattr("waterjar.lab.memory.PeakMemory.largest", lambda self: None)
+    resources = go(tiny("scratch_t2"), glyphs, tmp_path / "3")["resources"]
+    assert np.isnan(resources.peak_memory.values).all()
+    names = resources.peak_memory_reason.attrs["flag_meanings"].split()
+    assert {names[code] for code in resources.peak_memory_reason.values} == {"not_recorded"}

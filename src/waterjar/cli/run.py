@@ -67,10 +67,10 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
 
     data = load(declared.data.name, **declared.data.settings)
     jobs = plan(declared, out, data)
-    costs = estimate(declared, jobs, data)
+    if not as_json:
+        sys.stderr.write("trying out a small copy of every kind of run ...\n")
+    found = estimate(declared, jobs, data)
     left = [job for job in jobs if job.status != "sealed"]
-    seconds = sum(costs[job.path.name].seconds for job in left) / declared.resources.workers
-    size = sum(costs[job.path.name].bytes for job in left) + data.train_images.nbytes + data.test_images.nbytes
     if as_json:
         runs = [
             {
@@ -78,16 +78,18 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
                 "status": job.status,
                 "epochs": job.epochs,
                 "images": job.images,
-                "seconds": costs[job.path.name].seconds,
-                "bytes": costs[job.path.name].bytes,
+                "seconds": found.costs[job.path.name].seconds,
+                "bytes": found.costs[job.path.name].bytes,
             }
             for job in jobs
         ]
-        print_json({"runs": runs, "seconds": seconds, "bytes": size, "workers": declared.resources.workers})
+        print_json(
+            {"runs": runs, "seconds": found.seconds, "bytes": found.bytes, "workers": declared.resources.workers}
+        )
         return
-    made = table(f"{out}: what would run", ["run", "status", "epochs", "images", "time", "disk"])
+    made = table(f"{out}: what would run", ["run", "status", "epochs", "images", "time left", "disk to come"])
     for job in jobs:
-        cost = costs[job.path.name]
+        cost = found.costs[job.path.name]
         row(
             made,
             job.path.name,
@@ -99,8 +101,9 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
         )
     print_rich(
         made,
-        f"{len(left)} of {len(jobs)} runs left, about {_time(seconds)} with {declared.resources.workers} at a time; "
-        f"about {_size(size)} of disk, the data set's copy included",
+        f"{len(left)} of {len(jobs)} runs left, about {_time(found.seconds)} with {declared.resources.workers} at a "
+        f"time (the start of a worker takes {_time(found.start)} of it); about {_size(found.bytes)} of disk, "
+        "checkpoints and the data set's copy included",
     )
 
 
@@ -138,7 +141,8 @@ class _Board:
         done = sum(seen[job.path.name].status == "sealed" for job in jobs)
         epochs = sum(seen[job.path.name].epochs for job in jobs)
         left = seconds_left(jobs, seen, self._workers)
-        speed = sum(rates(jobs, seen).values()) / max(1, len(rates(jobs, seen)))
+        speeds = rates(jobs, seen).values()
+        speed = sum(speeds) / max(1, len(speeds))
         title = (
             f"{done}/{len(jobs)} runs, {epochs}/{sum(job.epochs for job in jobs)} epochs, "
             f"{speed:,.0f} images/s a run, {_time(time.monotonic() - self._began)} gone, "

@@ -37,6 +37,7 @@ class Position:
     trace: Tensor | None = None
     """(loss, correct, gradient norm) x batch of the epoch under way."""
     replayed: int = 0
+    """Examples beside those of the batches that went forward and backward: replay, and what ends a task."""
     patched: int = 0
     best: float = -1.0
     best_step: int = -1

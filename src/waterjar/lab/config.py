@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.lab import shortcuts
 from waterjar.lab.augmentation import T1, T2, AugmentationSettings
+from waterjar.lab.faults import Behind, behind_name
 from waterjar.lab.learners import Precision
 from waterjar.lab.shortcuts import Fill
 
 Scenario = Literal["scratch_t2", "interleaved", "sequential"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-Count = Annotated[int, Field(ge=1)]
+
+
+def _no_truth_value(value: object) -> object:
+    """Pydantic would take True for 1."""
+    if isinstance(value, bool):
+        raise ValueError("a number is needed, not true or false")
+    return value
+
+
+Share = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_no_truth_value)]
+Count = Annotated[int, Field(ge=1), BeforeValidator(_no_truth_value)]
+Number = Annotated[int, Field(ge=0), BeforeValidator(_no_truth_value)]
+Seed = Annotated[int, Field(ge=0, lt=2**63), BeforeValidator(_no_truth_value)]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -24,9 +38,9 @@ class Tasks(BaseModel):
 
     model_config = _STRICT
 
-    t1_superclasses: tuple[int, ...] = tuple(range(8))
-    t2_superclasses: tuple[int, ...] = (8, 9, 10, 11)
-    shortcut_superclasses: tuple[int, ...] = (8,)
+    t1_superclasses: tuple[Number, ...] = tuple(range(8))
+    t2_superclasses: tuple[Number, ...] = (8, 9, 10, 11)
+    shortcut_superclasses: tuple[Number, ...] = (8,)
     validation: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
     """Share of the T2 train images of each class that is held out to pick the checkpoint."""
 
@@ -60,6 +74,11 @@ class Planting(BaseModel):
     mask: Fill = "black"
     settings: dict[str, Any] = Field(default_factory=dict)
     """Those of the kind: size, colour, shape, opacity, location, seed_offset of a patch."""
+
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """The settings of the kind."""
+        return behind_name(shortcuts, "shortcut", values.get("kind", "patch"), at)
 
 
 class Augmentation(BaseModel):
@@ -103,6 +122,13 @@ class Recording(BaseModel):
     """Images of each evaluation set whose features are kept; the same ones all along."""
     class_accuracy: bool = True
 
+    @field_validator("features")
+    @classmethod
+    def _each_once(cls, features: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(features)) < len(features):
+            raise ValueError(f"layers {list(features)} must be different ones")
+        return features
+
 
 class RunConfig(BaseModel):
     """One run: one scenario, learner, network and seed."""
@@ -121,7 +147,7 @@ class RunConfig(BaseModel):
     augmentation: Augmentation = Augmentation()
     training: Training = Training()
     recording: Recording = Recording()
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seed: Seed = 0
 
     @property
     def method(self) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import resource
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,13 +17,15 @@ from waterjar.lab.checkpoint import BEST, LAST, Position
 from waterjar.lab.config import RunConfig, resolve_device
 from waterjar.lab.data import ImageData, channel_statistics
 from waterjar.lab.evaluation import EVAL_SETS, Normalisation, Tally, evaluate, performance
+from waterjar.lab.memory import PeakMemory
 from waterjar.lab.scenarios import Epoch, Phase, phases, plain_batches
 from waterjar.lab.snapshots import Snapshots
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.run.identity import identify
 from waterjar.run.reader import open_run
 from waterjar.run.recorder import Recorder
-from waterjar.run.schema import JOINT
+from waterjar.run.root import read_root
+from waterjar.run.schema import JOINT, Missing, missing
 from waterjar.run.store import ROOT
 
 BACKWARD_COST = 3
@@ -41,6 +41,9 @@ class Trainer:
     """One run under way. `train` below is the way in."""
 
     def __init__(self, config: RunConfig, data: ImageData, *, device: str, checkpoints: Path, every: float) -> None:
+        self._memory = PeakMemory()  # from here on it is this run's
+        if device.startswith("cuda"):
+            torch.cuda.reset_peak_memory_stats()
         self.config = config
         self.experiment = arrange(data, config)
         self.phases = phases(self.experiment, config)
@@ -96,7 +99,8 @@ class Trainer:
         steps = sum(phase.epochs + 1 for phase in self.phases)
         if recorder.last_step != steps - 1:
             raise WaterjarError(
-                f"{recorder.path} has its last step at {recorder.last_step}, not {steps - 1}: start it anew"
+                f"{recorder.path} has its last step at {recorder.last_step}, not {steps - 1}: delete it, and the same "
+                "command trains it from its beginning"
             )
         if self._at.best_step >= 0:
             recorder.event("best_validation", f"step {self._at.best_step}: accuracy {self._at.best!r}")
@@ -119,7 +123,7 @@ class Trainer:
                 self._save()
         if at.epoch + 1 == phase.epochs:
             size = self.config.training.batch_size
-            self.learner.end_task(plain_batches(self.experiment, phase, self.scale, size, self._device))
+            at.replayed += self.learner.end_task(plain_batches(self.experiment, phase, self.scale, size, self._device))
         at.epoch += 1
         at.trace = trace.cpu()
         self._log(recorder, phase, self.evaluate(), epoch)
@@ -154,14 +158,13 @@ class Trainer:
         if epoch is not None and phase.name in ("t2", JOINT):
             self._keep_best(tallies["t2_validation"])
 
-    def _resources(self, images: int) -> dict[str, float]:
+    def _resources(self, images: int) -> dict[str, float | Missing]:
         now = time.monotonic()
         seconds, self._step_began = now - self._step_began, now
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        used = {
+        used: dict[str, float | Missing] = {
             "seconds": seconds,
             "images": images,
-            "peak_memory": peak if sys.platform == "darwin" else peak * 1024,
+            "peak_memory": self._memory.largest() or missing("not_recorded"),
             "buffer_bytes": self.learner.buffer_bytes,
             "flops": BACKWARD_COST * self._flops * (images + self._at.replayed),
         }
@@ -194,6 +197,17 @@ def _to_cpu(state: Any) -> Any:
     return [_to_cpu(value) for value in state] if isinstance(state, list) else state
 
 
+def _check_that_run_is_not_older(path: Path, file: Path, last: int) -> None:
+    """A step is recorded before its checkpoint is written, so a run that lacks it was exchanged or lost its end."""
+    recorded = int(read_root(path)["attributes"]["progress"]["step"])
+    if recorded < last:
+        raise WaterjarError(
+            f"{path} ends at step {recorded}, but its checkpoint {file} is of step {last}: the run is an older copy, "
+            "or its end did not reach the disk before a power cut. Put the newer copy back, or delete the checkpoint "
+            f"(rm '{file}'): the same command then trains the run from its beginning"
+        )
+
+
 def train(
     config: RunConfig,
     data: ImageData,
@@ -216,6 +230,8 @@ def train(
     if not begun and checkpoint.load(checkpoints, LAST, trainer.run_id) is not None:
         (checkpoints / LAST).unlink()  # of a run that was removed: going on from it would leave out its beginning
     last = trainer.resume()
+    if begun:
+        _check_that_run_is_not_older(path, checkpoints / LAST, last)
     with Recorder(
         path,
         {**config.to_plain(), "device": target},

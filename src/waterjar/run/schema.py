@@ -108,8 +108,15 @@ GROUPS: dict[str, dict[str, Variable]] = {
     "resources": {
         "seconds": Variable(("step",), "wall time since the step before", "s", "lower"),
         "images": Variable(("step",), "training images since the step before", "image"),
-        "peak_memory": Variable(("step",), "largest resident memory so far", "byte", "lower"),
-        "peak_device_memory": Variable(("step",), "largest accelerator memory so far", "byte", "lower"),
+        "peak_memory": Variable(
+            ("step",),
+            "largest resident memory of the process since it took up the run, sampled where the system keeps none",
+            "byte",
+            "lower",
+        ),
+        "peak_device_memory": Variable(
+            ("step",), "largest accelerator memory since the process took up the run", "byte", "lower"
+        ),
         "buffer_bytes": Variable(("step",), "bytes held by the learner beside its weights", "byte", "lower"),
         "flops": Variable(("step",), "floating-point operations since the step before", "1", "lower"),
     },

@@ -191,6 +191,9 @@ def test_a_damaged_cache_says_so(tmp_path: Path) -> None:
     (directory / "data.json").write_text("{")
     with pytest.raises(WaterjarError, match="damaged"):
         from_cache(directory)
+    (directory / "data.json").write_text("[1]")
+    with pytest.raises(WaterjarError, match=r"damaged \(data.json is not a mapping\)"):
+        from_cache(directory)
     (directory / "data.json").write_text(json.dumps({"name": "small"}))
     with pytest.raises(WaterjarError, match="lacks class_names, fingerprint"):
         from_cache(directory)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.data import load
+from waterjar.lab.data import load, to_cache
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (8, 6, 6, 3), dtype=np.uint8)
 
@@ -106,3 +107,15 @@ def test_no_file_no_archive_or_half_of_one(tmp_path: Path) -> None:
     np.save(tmp_path / "single.npy", IMAGES)
     with pytest.raises(WaterjarError, match="holds a single array"):
         load("npz", path=tmp_path / "single.npy")
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "..", ".hidden", "", "-x", "a" * 65, "a\n", "a\\b", "a b", "/x"])
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    """It becomes part of the name of a directory."""
+    with pytest.raises(WaterjarError, match=r"'name' is .*: .*must be letters, digits and"):
+        load("npz", path=write(tmp_path / "a.npz"), name=name)
+    data = load("npz", path=tmp_path / "a.npz", name="größe-2.0_b")
+    with pytest.raises(WaterjarError, match="the image set cannot be cached: name"):
+        to_cache(dataclasses.replace(data, name=name), tmp_path / "study" / "data")
+    assert not (tmp_path / "study").exists()
+    assert to_cache(data, tmp_path / "study" / "data").parent == tmp_path / "study" / "data"

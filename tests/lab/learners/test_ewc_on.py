@@ -111,3 +111,16 @@ def test_measuring_does_not_train_in_eval_mode_afterwards():
     before = network.state_dict()["conv1.1.running_mean"].clone()
     learner.observe(x, y)
     assert network.training and not torch.equal(before, network.state_dict()["conv1.1.running_mean"])
+
+
+@pytest.mark.parametrize(("fisher", "limit", "expected"), [
+    ("empirical", None, 15), ("batch", None, 15), ("label_weighted", 7, 7), ("empirical", 40, 15), ("exact", 7, 7 * 3),
+])  # fmt: skip
+def test_what_the_end_of_a_task_costs(fisher, limit, expected):
+    """Examples that went forward and backward; the exact Fisher information takes one pass per class."""
+    network = networks.build("mlp", n_classes=3, image_shape=(1, 2, 2), seed=0, hidden=(4,))
+    learner = learners.make("ewc_on", network, seed=0, fisher=fisher, fisher_samples=limit)
+    learner.begin_task(0)
+    batches = [(torch.ones(size, 1, 2, 2), torch.zeros(size, dtype=torch.int64)) for size in (5, 6, 4)]
+    assert learner.end_task(batches) == expected
+    assert learners.make("sgd", network, seed=0).end_task(batches) == 0

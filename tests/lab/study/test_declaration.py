@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
 from waterjar import WaterjarError
 from waterjar.lab import study
+from waterjar.lab.config import Planting, Training
 from waterjar.lab.study import declare, expand
 
 pytestmark = pytest.mark.torch
@@ -76,35 +80,93 @@ def test_a_sweep_is_every_combination() -> None:
         ({"sceds": [1]}, r"setting 'sceds' is unknown: did you mean 'seeds'\?"),
         ({"shortcut": {"rat": 0.5}}, r"'shortcut.rat' is unknown: did you mean 'shortcut.rate'"),
         ({"shortcut": {"rate": 1.3}}, r"'shortcut.rate' is 1.3: .*less than or equal to 1"),
-        ({"shortcut": {"settings": {"sise": 4}}}, r"setting 'sise' is unknown: did you mean 'size'"),
+        ({"shortcut": {"settings": {"sise": 4}}}, r"'shortcut.settings.sise' is unknown: did you mean '.*\.size'"),
         ({"shortcut": {"kind": "pach"}}, r"shortcut 'pach' is unknown: did you mean 'patch'"),
         ({"tasks": {"t2_superclasses": [7, 8, 9]}}, r"superclasses \[7\] are in T1 and in T2"),
         ({"tasks": {"shortcut_superclasses": [3]}}, r"shortcut superclasses \[3\] are not in T2"),
         ({"tasks": {"shortcut_superclasses": [8, 9, 10, 11]}}, "at least one without it is needed as a control"),
         ({"tasks": {"t1_superclasses": []}}, "at least one"),
         ({"strategies": ["derp"]}, r"learner 'derp' is unknown: did you mean 'derpp'"),
-        ({"strategies": [{"learner": "derpp", "settings": {"bufer_size": 3}}]}, "did you mean 'buffer_size'"),
+        ({"strategies": [{"learner": "derpp", "settings": {"bufer_size": 3}}]}, r"did you mean '.*\.buffer_size'"),
         ({"strategies": [{"learner": "derpp", "preset": "x"}]}, "preset 'x' is unknown"),
-        ({"strategies": ["sgd", "sgd"]}, "strategies .* must be different ones"),
+        ({"strategies": ["sgd", "sgd"]}, r"strategies\[1\] is the same as strategies\[0\]"),
+        ({"strategies": ["sgd", {"learner": "sgd"}]}, r"strategies\[1\] is the same as strategies\[0\]"),
         ({"backbones": ["resnet"]}, r"network 'resnet' is unknown: did you mean 'resnet18'"),
-        ({"scenarios": ["scratch"]}, "scenarios"),
-        ({"seeds": []}, r"seeds \[\] must be different ones, at least one"),
-        ({"seeds": [-1]}, "seeds"),
+        ({"scenarios": ["scratch"]}, r"study: scenarios\[0\]: name 'scratch' is unknown: did you mean 'scratch_t2'"),
+        ({"scenarios": "sequential"}, r"'scenarios' is 'sequential': a list is needed, such as \['sequential'\]"),
+        ({"seeds": []}, r"'seeds' is empty: at least one is needed"),
+        ({"seeds": [7, 8, 7]}, r"seeds\[2\] is the same as seeds\[0\], .* leave one out"),
+        ({"seeds": [-1]}, r"'seeds\[0\]' is -1: .*greater than or equal to 0"),
+        ({"seeds": [True]}, r"'seeds\[0\]' is true: a whole number is needed"),
+        ({"seeds": [2**63]}, r"seeds\[0\]"),
+        ({"seeds": [1.5]}, r"'seeds\[0\]' is 1.5: a whole number is needed$"),
+        ({"seeds": ["12"]}, r"'seeds\[0\]' is '12': a whole number is needed: write 12$"),
+        ({"shortcut": {"rate": True}}, r"'shortcut.rate' is true: a number is needed"),
+        ({"shortcut": {"rate": math.nan}}, r"'shortcut.rate' is nan: a finite number is needed$"),
+        ({"shortcut": {"settings": {"opacity": True}}}, r"'shortcut.settings.opacity' is true: a number is needed"),
+        ({"shortcut": {"settings": {"colour": [1, 2]}}}, r"'shortcut.settings.colour' is \[1, 2\]: 3 values"),
+        ({"augmentation": {"t1": {"rotation": math.inf}}}, r"'augmentation.t1.rotation' is inf: a finite number"),
+        ({"augmentation": {"t1": {"flipp": True}}}, r"did you mean 'augmentation.t1.flip'"),
+        ({"training": {"epochs_t1": 0}}, r"'training.epochs_t1' is 0: .*greater than or equal to 1"),
+        ({"training": {"epochs_t1": 10.0}}, r"'training.epochs_t1' is 10.0: a whole number is needed: write 10$"),
+        ({"training": None}, r"'training' is empty: a mapping \(epochs_t1, .*\) is needed"),
+        ({"epochs_t1": 3}, r"'epochs_t1' is unknown: did you mean 'training.epochs_t1'"),
+        ({"experiment_name": 2024}, r"'experiment_name' is 2024: text is needed: write \"2024\"$"),
+        ({"recording": {"weights": "yes"}}, r"'recording.weights' is 'yes': true or false is needed$"),
+        ({"recording": {"features": ["a", "a"]}}, r"'recording.features' .* must be different ones"),
+        (
+            {"strategies": ["sgd", {"learner": "ewc_on", "lambd": 3}]},
+            r"^study: setting 'strategies\[1\].lambd' is unknown: did you mean '.*\.settings.e_lambda'\? .*$",
+        ),
+        ({"strategies": [{"learner": "sgd", "presett": "x"}]}, r"did you mean 'strategies\[0\].preset'"),
+        (
+            {"strategies": [{"learner": "sgd", "settings": {"lr": "1e-2"}}]},
+            r"'strategies\[0\].settings.lr' is '1e-2': a number is needed: write 0.01, without quotes$",
+        ),
+        ({"strategies": [{"learner": "sgd", "settings": [1]}]}, r"'strategies\[0\].settings' is \[1\]: a mapping"),
+        (
+            {"strategies": [3]},
+            r"^study: setting 'strategies\[0\]' is 3: a name or a mapping \(learner, .*\) is needed$",
+        ),
+        ({"strategies": [{"settings": {}}]}, r"^study: setting 'strategies\[0\].learner' is missing$"),
+        ({"strategies": [{"learner": 3}]}, r"^study: setting 'strategies\[0\].learner' is 3: text is needed.*$"),
+        ({"backbones": [{"name": "vit", "setings": {}}]}, r"did you mean 'backbones\[0\].settings'"),
+        ({"backbones": [{"name": "vit", "settings": {"dept": 3}}]}, r"did you mean 'backbones\[0\].settings.depth'"),
+        ({"baseline": {"lrr": 0.1}}, r"'baseline.lrr' is unknown: did you mean 'baseline.lr'"),
+        ({"baseline": {"lr": True}}, r"'baseline.lr' is true"),
+        ({"data": {"name": "glyph"}}, r"data: data set 'glyph' is unknown: did you mean 'glyphs'"),
+        ({"data": {"settings": {"alphabet": 3}}}, r"did you mean 'data.settings.alphabets'"),
+        ({"data": {"name": "npz"}}, r"'data.settings.path' is missing"),
+        (
+            {"data": {"name": "npz", "settings": {"path": "x.npz", "name": "../x"}}},
+            r"data.settings.name.*letters, digits",
+        ),
+        ({"analysis": {"export_formats": ["cvs"]}}, r"analysis.export_formats\[0\]: name 'cvs' .* did you mean 'csv'"),
         ({"training": {"batch_size": 0}}, "batch_size"),
         ({"training": {"lr": 0.1}}, r"training.*lr"),
         ({"sweep": {"shortcut.rat": [1]}}, "sweep over 'shortcut.rat' is unknown: did you mean 'shortcut.rate'"),
-        ({"sweep": {"shortcut.rate": [2]}}, "shortcut.rate"),
+        ({"sweep": {"shortcutt.rate": [1]}}, "sweep over 'shortcutt.rate' is unknown: did you mean 'shortcut.rate'"),
+        ({"sweep": {"shortcut.settings.sise": [1]}}, "did you mean 'shortcut.settings.size'"),
+        ({"sweep": {"shortcut.rate": [2]}}, "sweep: setting 'shortcut.rate' is 2: "),
+        ({"sweep": {"shortcut.rate": [True]}}, "sweep: setting 'shortcut.rate' is true: a number is needed"),
+        ({"sweep": {"shortcut.rate": [0.5, 0.5]}}, "sweep over 'shortcut.rate' has the value 0.5 twice"),
+        ({"sweep": {"shortcut.rate": 0.5}}, r"'sweep.shortcut.rate' is 0.5: a list is needed, such as \[0.5\]"),
+        (
+            {"sweep": {"training.epochs_t1": list(range(1, 999)), "training.epochs_t2": list(range(1, 999))}},
+            "that would be 14940060 runs, 996004 combinations",
+        ),
         ({"sweep": {"shortcut.rate": []}}, "sweep over 'shortcut.rate' has no values"),
         ({"sweep": {"data.settings.seed": [1, 2]}}, "only settings of tasks, shortcut"),
         ({"strategies": ["joint"]}, "it is the scenario interleaved"),
         ({"resources": {"device": "gpu"}}, "device"),
-        ({"kind": "other"}, "kind"),
+        ({"kind": "einstelung"}, "kind: name 'einstelung' is unknown: did you mean 'einstellung'"),
         ({"kind": None}, "kind is missing; kind: einstellung would be right"),
     ],
 )
 def test_faults(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(WaterjarError, match=message):
+    with pytest.raises(WaterjarError, match=message) as raised:
         declare({"kind": "einstellung", **changes})
+    assert len(str(raised.value).splitlines()) == 1, "one fault, one line"
 
 
 def test_files(tmp_path: Path) -> None:
@@ -114,7 +176,7 @@ def test_files(tmp_path: Path) -> None:
     for text, message in (
         ("a: [", "is not YAML"),
         ("- 1", "is not a mapping"),
-        ("!!python/object/apply:os.system ['x']", "is not YAML"),
+        ("!!python/object/apply:os.system ['x']", "is not a mapping"),
         ("kind: einstellung\nseedz: [1]", "study.yaml: setting 'seedz' is unknown"),
     ):
         file.write_text(text)
@@ -140,6 +202,39 @@ def test_the_seeds_own_sweep_is_a_declaration() -> None:
         },
     }
     assert len(expand(declare(content))) == 3 * 2 * (2 + 3)
+
+
+def test_all_faults_are_told_at_once() -> None:
+    content = {"kind": "einstellung", "sceds": 1, "shortcut": {"rate": 2}, "strategies": ["derp"], "seeds": [True, 1.0]}
+    with pytest.raises(WaterjarError) as raised:
+        declare(content, "my.yaml")
+    lines = str(raised.value).splitlines()
+    assert len(lines) == 5
+    assert all(line.startswith("my.yaml: ") for line in lines)
+
+
+def test_a_nested_setting_and_the_baselines_can_be_swept() -> None:
+    sweep = {"baseline.lr": [0.1, 0.2], "augmentation.t1.rotation": [0, 5]}
+    content = {"kind": "einstellung", "seeds": [1], "scenarios": ["scratch_t2"], "sweep": sweep}
+    found = [(run.learner_settings["lr"], run.augmentation.t1.rotation) for run in expand(declare(content))]
+    assert found == [(0.1, 0), (0.1, 5), (0.2, 0), (0.2, 5)]
+
+
+def test_whole_sections_and_models_are_taken() -> None:
+    content = {
+        "kind": "einstellung",
+        "training": Training(epochs_t1=3),
+        "seeds": (np.int64(4),),
+        "shortcut": {"rate": 1},
+    }
+    declaration = declare(content)
+    assert (declaration.training.epochs_t1, declaration.seeds, declaration.shortcut.rate) == (3, (4,), 1.0)
+
+
+@pytest.mark.parametrize("model", [lambda: Training(epochs_t1=True), lambda: Planting(rate=True)])
+def test_configs_take_no_truth_value_for_a_number(model: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match="a number is needed, not true or false"):
+        model()
 
 
 def test_augmentation_that_is_not_given_keeps_its_defaults() -> None:

@@ -25,7 +25,7 @@ from waterjar import WaterjarError
 from waterjar.cli.main import app
 from waterjar.lab import data, study
 from waterjar.lab.study import Declaration, declare, plan
-from waterjar.lab.study.progress import look, rates, seconds_left
+from waterjar.lab.study.progress import kind_of, look, rates, seconds_left
 
 pytestmark = pytest.mark.torch
 
@@ -127,7 +127,7 @@ def test_progress_is_read_from_the_runs(finished: waterjar.Study, tmp_path: Path
     todo = plan(declaration(seeds=[9]), finished.path, data.load("glyphs", **GLYPHS))
     seen |= {job.path.name: look(job) for job in todo}
     speed = rates(jobs, seen)
-    expected = sum(job.images / speed[job.config.learner, job.config.backbone] for job in todo)
+    expected = sum(job.images / speed[kind_of(job)] for job in todo)
     assert seconds_left(jobs + todo, seen, 1) == pytest.approx(expected)
     assert seconds_left(todo, {job.path.name: look(job) for job in todo}, 1) is None
     with waterjar.Recorder(todo[0].path.parent / "bare", {}):
@@ -153,15 +153,18 @@ def write(folder: Path, **changes: Any) -> Path:
 
 
 def test_dry_run_says_what_would_run(tmp_path: Path, finished: waterjar.Study) -> None:
-    code, text = cli("run", write(tmp_path, seeds=[1]), "--out", tmp_path / "out", "--dry-run", "--json")
+    file = write(tmp_path, scenarios=["scratch_t2"], resources={"device": "cpu", "workers": 2})
+    code, text = cli("run", file, "--out", tmp_path / "out", "--dry-run", "--json")
     found = json.loads(text)
     assert code == 0
-    assert [item["status"] for item in found["runs"]] == ["todo"] * 4
-    assert found["seconds"] > 0
-    assert found["bytes"] > 1e5
+    assert [item["status"] for item in found["runs"]] == ["todo"] * 2
+    assert found["seconds"] > max(item["seconds"] for item in found["runs"]) > 0
+    assert found["bytes"] > sum(item["bytes"] for item in found["runs"]) > 1e6
+    assert found["workers"] == 2
     assert not (tmp_path / "out").exists()
     code, text = cli("run", write(tmp_path), "--out", finished.path, "--dry-run")
-    assert "0 of 8 runs left" in text
+    assert "0 of 8 runs left, about 0 s with 1 at a time" in text
+    assert "about 0.0 MB of disk" in text
 
 
 def test_run_ends_with_a_table(tmp_path: Path) -> None:
@@ -222,7 +225,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, finished: wa
         ({"recording": {"features": ["penultimat"]}}, "layer 'penultimat' is unknown: did you mean 'penultimate'"),
         ({"shortcut": {"settings": {"size": 20}}}, "no room beside a 20x20 region"),
         ({"augmentation": {"t1": {"padding": 40}}}, "padding 40"),
-        ({"strategies": ["sgd", {"learner": "sgd"}]}, "declares one run twice"),
+        ({"strategies": ["sgd", {"learner": "sgd", "settings": {"lr": 0.01}}]}, "twice|is the same as"),
     ],
 )
 def test_faults_show_before_any_training(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -32,8 +33,23 @@ ARRAYS = (
 _DESCRIPTION = "data.json"
 
 
+def fault_of_name(name: str) -> str:
+    """What is wrong with the name of an image set, which becomes part of a directory's; empty if nothing is.
+
+    >>> fault_of_name("my-images_2.0")
+    ''
+    >>> fault_of_name("../x")
+    "name '../x' must be letters, digits and . _ - (not in front), at most 64"
+    """
+    good = re.fullmatch(r"\w[\w.-]{0,63}", name)
+    return "" if good else f"name {name[:80]!r} must be letters, digits and . _ - (not in front), at most 64"
+
+
 def to_cache(data: ImageData, directory: str | os.PathLike[str]) -> Path:
     """Write an image set below `directory` unless it is there, and return its own directory."""
+    fault = fault_of_name(data.name)
+    if fault:
+        raise WaterjarError(f"the image set cannot be cached: {fault}")
     parent = Path(directory)
     parent.mkdir(parents=True, exist_ok=True)
     target = parent / f"{data.name}-{data.fingerprint[:16]}"
@@ -95,14 +111,16 @@ def _same(directory: Path, expected: str) -> Path:
     return directory
 
 
-def _description(directory: Path) -> dict[str, str]:
+def _description(directory: Path) -> dict[str, Any]:
     """Names and fingerprint of a cached set."""
     try:
-        description: dict[str, str] = json.loads((directory / _DESCRIPTION).read_text(encoding="utf-8"))
+        description: object = json.loads((directory / _DESCRIPTION).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise WaterjarError(f"{directory} holds no cached image set (no {_DESCRIPTION} in it)") from error
     except (OSError, ValueError) as error:
         raise _damaged(directory, str(error)) from error
+    if not isinstance(description, dict):
+        raise _damaged(directory, f"{_DESCRIPTION} is not a mapping")
     missing = {"name", "class_names", "superclass_names", "fingerprint"} - description.keys()
     if missing:
         raise _damaged(directory, f"{_DESCRIPTION} lacks {', '.join(sorted(missing))}")

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.lab.data._cache import fault_of_name
 from waterjar.lab.data._image_data import ImageData, image_data
 
 REQUIRED = ("train_x", "train_fine", "test_x", "test_fine")
@@ -33,6 +34,15 @@ class Settings(BaseModel):
 
     path: Path
     name: str = "npz"
+    """Part of the name of a directory of the study."""
+
+    @field_validator("name")
+    @classmethod
+    def _usable(cls, name: str) -> str:
+        fault = fault_of_name(name)
+        if fault:
+            raise ValueError(fault)
+        return name
 
 
 def load(settings: Settings) -> ImageData:

@@ -92,8 +92,9 @@ class Descent:
         if self.settings.fresh_optimiser:
             self._optimiser.state.clear()
 
-    def end_task(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
+    def end_task(self, batches: Iterable[tuple[Tensor, Tensor]]) -> int:
         """Nothing to do; the batches are not read."""
+        return 0
 
     def logits(self, inputs: Tensor) -> Tensor:
         """Logits (batch, class) of a training pass, float32 in any precision."""

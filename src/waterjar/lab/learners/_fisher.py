@@ -62,6 +62,15 @@ def diagonal_fisher(
     return total
 
 
+def passes_per_example(variant: FisherVariant, n_classes: int) -> int:
+    """How often an example goes forward and backward: the exact variant has a gradient per class.
+
+    >>> passes_per_example("exact", 60), passes_per_example("empirical", 60)
+    (60, 1)
+    """
+    return n_classes if variant == "exact" else 1
+
+
 def _first(batches: Iterable[tuple[Tensor, Tensor]], limit: int | None) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches up to `limit` examples; the last may be cut."""
     left = limit

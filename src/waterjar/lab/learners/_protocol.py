@@ -81,8 +81,12 @@ class Learner(Protocol):
         """One update on a batch: inputs (batch, channel, height, width), labels (batch,) int64."""
         ...
 
-    def end_task(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """After the last batch of each task. `batches` of the task are read only where a learner needs them."""
+    def end_task(self, batches: Iterable[tuple[Tensor, Tensor]]) -> int:
+        """After the last batch of each task, the last task too: what is kept must be complete for one more task.
+
+        `batches` of the task are read only where a learner needs them. Gives the number of examples that went
+        forward and backward through the network, so that they are counted; one that did so k times counts k.
+        """
         ...
 
     def state(self) -> State:

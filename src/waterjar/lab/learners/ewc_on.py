@@ -18,7 +18,7 @@ are not held back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
 
 import torch
@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from waterjar.lab.learners._descent import Descent, DescentSettings, correct
-from waterjar.lab.learners._fisher import FisherVariant, diagonal_fisher
+from waterjar.lab.learners._fisher import FisherVariant, diagonal_fisher, passes_per_example
 from waterjar.lab.learners._protocol import Observation, Precision, Preset, State
 from waterjar.lab.networks import Network
 
@@ -101,15 +101,23 @@ class EwcOn(Descent):
             self._pull()
         return Observation(loss.detach(), correct(logits, labels), 0, self.step())
 
-    def end_task(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Measure what mattered in the task, on its batches, and fix the springs where the parameters now stand."""
-        fresh = diagonal_fisher(self.network, batches, self.settings.fisher, self.settings.fisher_samples)
+    def end_task(self, batches: Iterable[tuple[Tensor, Tensor]]) -> int:
+        """Measure what mattered in the task, on its batches, and fix the springs where the parameters now stand.
+
+        After the last task too, as in the papers: whether another follows is not the learner's to know, and its state
+        is then one to go on from. Gives the examples measured, times the classes if the Fisher information is exact.
+        """
+        limit = self.settings.fisher_samples
+        sizes: list[int] = []
+        fresh = diagonal_fisher(self.network, _counted(batches, sizes), self.settings.fisher, limit)
         if self._importance:
             torch._foreach_mul_(self._importance, self.settings.gamma)
             torch._foreach_add_(self._importance, fresh)
         else:
             self._importance = fresh
         self._anchor = [parameter.detach().clone() for parameter in self._parameters]
+        measured = sum(sizes) if limit is None else min(sum(sizes), limit)
+        return measured * passes_per_example(self.settings.fisher, self.network.n_classes)
 
     def state(self) -> State:
         """The descent's, importances and anchor."""
@@ -134,6 +142,13 @@ class EwcOn(Descent):
         """grad += 2 c F* (θ - anchor): the penalty's gradient in closed form, without a graph."""
         pull = torch._foreach_sub(self._parameters, self._anchor)
         torch._foreach_addcmul_(self.gradients(), pull, self._importance, value=2.0 * self.stiffness)
+
+
+def _counted(batches: Iterable[tuple[Tensor, Tensor]], sizes: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same batches; the size of each that is read is added to `sizes`."""
+    for inputs, labels in batches:
+        sizes.append(len(labels))
+        yield inputs, labels
 
 
 build = EwcOn

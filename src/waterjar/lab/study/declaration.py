@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError
+from waterjar.lab import data as data_sets
 from waterjar.lab import learners, networks
 from waterjar.lab import shortcuts as shortcut_kinds
-from waterjar.lab.by_name import parse_settings
-from waterjar.lab.config import Augmentation, Count, Device, Planting, Recording, RunConfig, Scenario, Tasks, Training
+from waterjar.lab.config import (
+    Augmentation,
+    Count,
+    Device,
+    Planting,
+    Recording,
+    RunConfig,
+    Scenario,
+    Seed,
+    Tasks,
+    Training,
+)
+from waterjar.lab.faults import Behind, behind_name, faults, unknown
+from waterjar.lab.learners.sgd import Settings as BaselineSettings
+from waterjar.lab.study.sweep import combinations
+from waterjar.lab.study.yaml_file import read_settings
 
-_SWEPT = ("tasks", "shortcut", "augmentation", "training", "recording", "baseline")
+MOST_RUNS = 10_000
+"""A sweep over many settings is soon more runs than anybody can train."""
+
+_LISTS = ("seeds", "backbones", "strategies", "scenarios")
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
@@ -27,6 +46,11 @@ class Data(BaseModel):
     name: str = "glyphs"
     settings: dict[str, Any] = Field(default_factory=dict)
 
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """The settings of the data set."""
+        return behind_name(data_sets, "data set", values.get("name", "glyphs"), at)
+
 
 class Strategy(BaseModel):
     """A learner with its settings; a preset's come first."""
@@ -37,6 +61,18 @@ class Strategy(BaseModel):
     preset: str | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
 
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """The settings of the learner; those of a preset come first."""
+        name, preset = values.get("learner"), values.get("preset")
+        there = behind_name(learners, "learner", name, at)
+        if there.settings is None or not isinstance(preset, str):
+            return there
+        known = learners.presets(str(name))
+        if preset not in known:
+            return Behind([f"{at}: {unknown(f'learner {name!r}: preset', preset, preset, known)}"], there.settings)
+        return there._replace(preset=known[preset].settings)
+
 
 class Backbone(BaseModel):
     """A network with its settings."""
@@ -45,6 +81,11 @@ class Backbone(BaseModel):
 
     name: str
     settings: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """The settings of the network."""
+        return behind_name(networks, "network", values.get("name"), at)
 
 
 class Resources(BaseModel):
@@ -85,7 +126,7 @@ class Declaration(BaseModel):
     kind: Literal["einstellung"]
     experiment_name: str = "einstellung"
     data: Data = Data()
-    seeds: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = (42, 123, 456)
+    seeds: tuple[Seed, ...] = (42, 123, 456)
     backbones: tuple[str | Backbone, ...] = ("small_cnn",)
     strategies: tuple[str | Strategy, ...] = ("sgd", "ewc_on", "derpp")
     scenarios: tuple[Scenario, ...] = ("scratch_t2", "interleaved", "sequential")
@@ -103,27 +144,18 @@ class Declaration(BaseModel):
 
 
 def read(path: Path) -> Declaration:
-    """Read a declaration from a YAML file; everything wrong with it is said at once."""
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise WaterjarError(f"could not read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise WaterjarError(f"{path} is not YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise WaterjarError(f"{path} is not a mapping of settings: `waterjar new` writes one to start from")
-    return declare(content, str(path))
+    """Read a declaration from a YAML file."""
+    return declare(read_settings(path), str(path))
 
 
-def declare(content: dict[str, Any], where: str = "study") -> Declaration:
-    """Validate a declaration, and every run that it expands to."""
+def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
+    """Validate a declaration, and every run that it expands to; a wrong one is a `WaterjarError`, a fault a line."""
     if content.get("kind") is None:
         raise WaterjarError(f"{where}: kind is missing; kind: einstellung would be right")
-    declaration = parse_settings(Declaration, content, where)
-    for name in ("seeds", "backbones", "strategies", "scenarios"):
-        values = getattr(declaration, name)
-        if not values or len({repr(value) for value in values}) < len(values):
-            raise WaterjarError(f"{where}: {name} {list(values)} must be different ones, at least one")
+    declaration = _validated(content, where)
+    found = [fault for name in _LISTS for fault in _repeated(name, getattr(declaration, name))]
+    if found:
+        raise _faulty(where, found)
     expand(declaration, where)
     return declaration
 
@@ -131,11 +163,56 @@ def declare(content: dict[str, Any], where: str = "study") -> Declaration:
 def expand(declaration: Declaration, where: str = "study") -> list[RunConfig]:
     """All runs of a study. The baselines do not depend on a strategy and are run once per backbone and seed."""
     runs: list[RunConfig] = []
+    _check_number(declaration, where)
     for variant in _variants(declaration, where):
         for backbone, seed, scenario in itertools.product(variant.backbones, variant.seeds, variant.scenarios):
             strategies = variant.strategies if scenario == "sequential" else (_baseline(variant, scenario),)
-            runs += [_config(variant, backbone, seed, scenario, strategy) for strategy in strategies]
+            runs += [_config(variant, backbone, seed, scenario, strategy, where) for strategy in strategies]
     return runs
+
+
+def _validated(content: Mapping[str, Any], where: str) -> Declaration:
+    whole = dict(content)
+    for name, key in (("strategies", "learner"), ("backbones", "name")):
+        if isinstance(whole.get(name), list | tuple):  # a bare name is short for a mapping with nothing but it
+            whole[name] = [{key: entry} if isinstance(entry, str) else entry for entry in whole[name]]
+    found = faults(Declaration, whole)
+    if isinstance(whole.get("baseline"), Mapping):
+        found += faults(BaselineSettings, whole["baseline"], "baseline")
+    if found:
+        raise _faulty(where, found)
+    return Declaration.model_validate(dict(content))
+
+
+def _faulty(where: str, found: list[str]) -> WaterjarError:
+    return WaterjarError("\n".join(f"{where}: {fault}" for fault in found))
+
+
+def _repeated(name: str, values: tuple[object, ...]) -> list[str]:
+    if not values:
+        return [f"setting '{name}' is empty: at least one is needed"]
+    seen: dict[str, int] = {}
+    found = []
+    for place, value in enumerate(values):
+        first = seen.setdefault(_spelled_out(name, value), place)
+        if first != place:
+            found.append(f"{name}[{place}] is the same as {name}[{first}], which declares one run twice: leave one out")
+    return found
+
+
+def _spelled_out(name: str, value: object) -> str:
+    """A bare name and a mapping with nothing but it are the same."""
+    if isinstance(value, str):
+        value = {"strategies": _strategy, "backbones": _backbone}.get(name, str)(value)
+    return repr(value)
+
+
+def _strategy(given: str | Strategy) -> Strategy:
+    return Strategy(learner=given) if isinstance(given, str) else given
+
+
+def _backbone(given: str | Backbone) -> Backbone:
+    return Backbone(name=given) if isinstance(given, str) else given
 
 
 def _baseline(declaration: Declaration, scenario: Scenario) -> Strategy:
@@ -144,12 +221,18 @@ def _baseline(declaration: Declaration, scenario: Scenario) -> Strategy:
 
 
 def _config(
-    declaration: Declaration, backbone: str | Backbone, seed: int, scenario: Scenario, strategy: str | Strategy
+    declaration: Declaration,
+    backbone: str | Backbone,
+    seed: int,
+    scenario: Scenario,
+    strategy: str | Strategy,
+    where: str,
 ) -> RunConfig:
-    network = Backbone(name=backbone) if isinstance(backbone, str) else backbone
-    chosen = Strategy(learner=strategy) if isinstance(strategy, str) else strategy
+    network, chosen = _backbone(backbone), _strategy(strategy)
     if scenario == "sequential" and chosen.learner == "joint":
-        raise WaterjarError("strategy 'joint' trains all tasks at once: it is the scenario interleaved, not sequential")
+        raise WaterjarError(
+            f"{where}: strategy 'joint' trains all tasks at once: it is the scenario interleaved, not sequential"
+        )
     settings = learners.parse(chosen.learner, chosen.settings, chosen.preset)
     return RunConfig(
         scenario=scenario,
@@ -177,35 +260,17 @@ def _variants(declaration: Declaration, where: str) -> list[Declaration]:
     """One declaration per combination of the sweep."""
     if not declaration.sweep:
         return [declaration]
-    for key, values in declaration.sweep.items():
-        if not values:
-            raise WaterjarError(f"{where}: sweep over '{key}' has no values")
-        if key.partition(".")[0] not in _SWEPT:
-            raise WaterjarError(f"{where}: sweep over '{key}': only settings of {', '.join(_SWEPT)} can be swept")
-    variants = []
-    for values in itertools.product(*declaration.sweep.values()):
-        content = declaration.model_dump(mode="json")
-        content["sweep"] = {}
-        for key, value in zip(declaration.sweep, values, strict=True):
-            _assign(content, key, value, where)
-        variants.append(parse_settings(Declaration, content, f"{where}: sweep"))
-    return variants
+    content = declaration.model_dump(mode="json", exclude={"sweep"})
+    return [_validated(variant, f"{where}: sweep") for variant in combinations(content, declaration.sweep, where)]
 
 
-def _assign(content: dict[str, Any], dotted: str, value: Any, where: str) -> None:
-    *path, last = dotted.split(".")
-    place: Any = content
-    for part in path:
-        if not isinstance(place, dict) or part not in place:
-            raise unknown_name(f"{where}: sweep over", dotted, _dotted(content))
-        place = place[part]
-    if not isinstance(place, dict) or (last not in place and path[-1:] != ["settings"]):
-        raise unknown_name(f"{where}: sweep over", dotted, _dotted(content))
-    place[last] = value
-
-
-def _dotted(content: dict[str, Any]) -> list[str]:
-    names = []
-    for section in ("tasks", "shortcut", "training", "recording"):
-        names += [f"{section}.{key}" for key in content[section]]
-    return names
+def _check_number(declaration: Declaration, where: str) -> None:
+    """Refuse what would expand for hours, before it does."""
+    combined = math.prod(len(values) for values in declaration.sweep.values())
+    per_seed = sum(len(declaration.strategies) if name == "sequential" else 1 for name in declaration.scenarios)
+    runs = combined * len(declaration.backbones) * len(declaration.seeds) * per_seed
+    if runs > MOST_RUNS:
+        raise WaterjarError(
+            f"{where}: that would be {runs} runs, {combined} combinations of the sweep among them; "
+            f"at most {MOST_RUNS} are one study"
+        )

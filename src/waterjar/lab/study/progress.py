@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from waterjar.run.root import read_array, read_root
 from waterjar.run.store import ROOT
 
 Kind = tuple[str, str]
-"""Learner and backbone: what a run's speed hangs on."""
+"""The network as JSON, and all the other settings that a run's speed hangs on."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,8 @@ class JobProgress:
     """How far one run is."""
 
     status: str
+    steps: int
+    """Recorded ones: an evaluation at the start of each phase, and one after every epoch."""
     epochs: int
     images: int
     seconds: float
@@ -30,23 +34,36 @@ class JobProgress:
 def look(job: Job) -> JobProgress:
     """Read one run's progress from disk."""
     if not (job.path / ROOT).exists():
-        return JobProgress("todo", 0, 0, 0.0, None)
+        return JobProgress("todo", 0, 0, 0, 0.0, None)
     root = read_root(job.path)
     status = str(root["attributes"]["status"])
+    steps = int(root["attributes"]["progress"]["step"]) + 1
     nodes = root["consolidated_metadata"]["metadata"]
     if "resources/images" not in nodes:
-        return JobProgress(status, 0, 0, 0.0, None)
+        return JobProgress(status, steps, 0, 0, 0.0, None)
     images = read_array(job.path, "resources/images", nodes["resources/images"])
     seconds = read_array(job.path, "resources/seconds", nodes["resources/seconds"])
     accuracy = read_array(job.path, "performance/accuracy", nodes["performance/accuracy"])
     names = list(root["attributes"]["eval_sets"])
     last = float(accuracy[-1, names.index("t2_validation"), 0])
-    return JobProgress(status, int((images > 0).sum()), int(images.sum()), float(seconds.sum()), last)
+    return JobProgress(status, steps, int((images > 0).sum()), int(images.sum()), float(seconds.sum()), last)
 
 
 def kind_of(job: Job) -> Kind:
-    """What a job's speed hangs on."""
-    return job.config.learner, job.config.backbone
+    """What a job's speed hangs on: everything but the seed, the number of epochs and settings that only weigh.
+
+    A learner's fractional numbers are weights and rates: only whether they are zero changes what is computed.
+    """
+    config = job.config.model_dump(mode="json", exclude={"seed", "backbone", "backbone_settings"})
+    config["training"] = {key: value for key, value in config["training"].items() if not key.startswith("epochs")}
+    config["shortcut"] = {key: value for key, value in config["shortcut"].items() if not key.endswith("rate")}
+    config["learner_settings"] = {key: _weightless(value) for key, value in config["learner_settings"].items()}
+    network = {"name": job.config.backbone, "settings": job.config.backbone_settings}
+    return json.dumps(network, sort_keys=True), json.dumps(config, sort_keys=True)
+
+
+def _weightless(value: Any) -> Any:
+    return value != 0.0 if isinstance(value, float) else value
 
 
 def rates(jobs: list[Job], seen: dict[str, JobProgress]) -> dict[Kind, float]:
@@ -62,14 +79,18 @@ def rates(jobs: list[Job], seen: dict[str, JobProgress]) -> dict[Kind, float]:
 
 
 def seconds_left(jobs: list[Job], seen: dict[str, JobProgress], workers: int) -> float | None:
-    """Time to the end if every kind goes on as fast; unseen kinds count as the mean of the others."""
+    """Time to the end if every kind goes on as fast; unseen kinds count as those of the same network, or as all."""
     known = rates(jobs, seen)
     if not known:
         return None
     usual = float(np.mean(list(known.values())))
-    left = [
-        (job.images - seen[job.path.name].images) / known.get(kind_of(job), usual)
-        for job in jobs
-        if seen[job.path.name].status != "sealed"
-    ]
+    by_network: dict[str, list[float]] = {}
+    for kind, rate in known.items():
+        by_network.setdefault(kind[0], []).append(rate)
+    left = []
+    for job in jobs:
+        if seen[job.path.name].status != "sealed":
+            kind = kind_of(job)
+            rate = known.get(kind) or float(np.mean(by_network.get(kind[0], [usual])))
+            left.append((job.images - seen[job.path.name].images) / rate)
     return max(sum(left) / workers, max(left, default=0.0))

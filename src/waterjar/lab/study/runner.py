@@ -2,17 +2,16 @@
 
 A job is found by its run_id: sealed ones are passed over, begun ones go on from their checkpoint, changed ones are
 other runs. Workers get a path to memory-mapped data, so that the images stand in memory once. Progress is read
-from the runs themselves, so it works with any executor, also on other machines.
+from the runs themselves, so it works with any executor, also on other machines. The default is a pool of processes
+that replaces workers that were killed (see `local_pool`); with another executor that is the executor's business.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import multiprocessing
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +25,7 @@ from waterjar.lab.data import ImageData, from_cache, load, to_cache
 from waterjar.lab.scenarios import phases
 from waterjar.lab.shortcuts import random_region
 from waterjar.lab.study.declaration import Declaration, expand
+from waterjar.lab.study.local_pool import LocalPool, reason
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.lab.trainer import run_id_of
 from waterjar.run.root import read_root
@@ -84,19 +84,16 @@ class Job:
 
 def plan(declaration: Declaration, out: Path, data: ImageData) -> list[Job]:
     """The jobs of a study, each with its identity and place. Every config is laid over the data: faults show here."""
-    jobs = []
+    jobs: dict[str, Job] = {}
     for config in expand(declaration):
         images = sum(phase.epochs * len(phase.rows) for phase in phases(arrange(data, config), config))
         run_id = run_id_of(config, data.fingerprint)
         name = f"{config.scenario}-{config.learner}-{config.backbone}-{config.seed}-{run_id[:8]}"
-        jobs.append(Job(config, run_id, out / name, images))
-    for job, other in itertools.combinations(jobs, 2):
-        if job.run_id == other.run_id:
-            raise WaterjarError(
-                f"the study declares one run twice: {job.path.name}. Leave out what is the same setting twice"
-            )
-    _try_out(jobs, data)
-    return jobs
+        if run_id in jobs:
+            raise WaterjarError(f"the study declares one run twice: {name}. Leave out what is the same setting twice")
+        jobs[run_id] = Job(config, run_id, out / name, images)
+    _try_out(list(jobs.values()), data)
+    return list(jobs.values())
 
 
 def _try_out(jobs: list[Job], data: ImageData) -> None:
@@ -143,53 +140,75 @@ def run(
     from_cache(cache, verify=True)  # a copy that was there before may have changed since
     del data
     waiting = [job for job in jobs if job.status != "sealed"]
-    own = None
-    if executor is None and waiting:
-        workers = min(declaration.resources.workers, len(waiting))
-        own = executor = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    pool = LocalPool(min(declaration.resources.workers, len(waiting))) if executor is None else None
     futures: dict[str, Future] = {}
+    failed: dict[str, str] = {}
     try:
-        for job in waiting if executor is not None else ():
-            settings = declaration.resources.model_dump(mode="json")
-            place = str(out / CHECKPOINTS / job.path.name)
+        for job in waiting:
+            name, settings = job.path.name, declaration.resources.model_dump(mode="json")
+            place = str(out / CHECKPOINTS / name)
             call = (job.config.model_dump(mode="json"), str(job.path), str(cache), place, settings)
-            futures[job.path.name] = executor.submit(train_job, *call)  # type: ignore[union-attr]
+            try:
+                futures[name] = _submit(pool, executor, name, call)
+            except BrokenExecutor as error:  # while the first ones ran already
+                failed[name] = _reason(error)
         while not all(future.done() for future in futures.values()):
             if watch is not None:
                 watch(jobs, False)
-            time.sleep(poll_seconds)
+            if pool is not None:
+                pool.attend(poll_seconds)
+            else:
+                time.sleep(poll_seconds)
     except BaseException:
         for future in futures.values():
             future.cancel()
-        if own is not None:
-            _stop(own)
         raise
-    if own is not None:
-        own.shutdown()
+    finally:
+        if pool is not None:
+            pool.stop()
     if watch is not None:
         watch(jobs, True)
-    _raise_failures(futures, out)
+    failed |= _failures(futures)
+    if failed:
+        raise _failed(failed, len(waiting), out)
     declared = {job.path.name for job in jobs}
     return open_study(out).select(lambda entry: entry.name in declared)
 
 
-def _stop(pool: ProcessPoolExecutor) -> None:
-    """End the workers now: every run is safe up to its last checkpoint."""
-    for process in list((pool._processes or {}).values()):
-        process.terminate()
-    pool.shutdown(wait=True, cancel_futures=True)
+def _submit(pool: LocalPool | None, executor: Executor | None, name: str, call: tuple[Any, ...]) -> Future:
+    if executor is not None:
+        return executor.submit(train_job, *call)
+    assert pool is not None
+    return pool.submit(train_job, *call, name=name)
 
 
-def _raise_failures(futures: dict[str, Future], out: Path) -> None:
-    ends = {name: future.exception() for name, future in futures.items()}
-    failed = {name: f"{type(error).__name__}: {error}" for name, error in ends.items() if error is not None}
-    if failed:
-        listing = "\n".join(f"  {name}: {why}" for name, why in failed.items())
-        done = len(futures) - len(failed)
-        raise WaterjarError(
-            f"{len(failed)} of {len(futures)} runs failed, {done} are complete in {out}:\n{listing}\n"
-            "Run the same command again to go on with the others"
+def _failures(futures: dict[str, Future]) -> dict[str, str]:
+    failed = {}
+    for name, future in futures.items():
+        try:
+            error = future.exception()
+        except CancelledError as cancelled:
+            error = cancelled
+        if error is not None:
+            failed[name] = _reason(error)
+    return failed
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, BrokenExecutor):
+        return (
+            f"{type(error).__name__}: the executor lost a worker process, most likely for want of memory, and gave up "
+            "all runs under way. The default one, without `executor`, replaces such workers"
         )
+    return reason(error)
+
+
+def _failed(failed: dict[str, str], asked: int, out: Path) -> WaterjarError:
+    listing = "\n".join(f"  {name}: {why}" for name, why in failed.items())
+    return WaterjarError(
+        f"{len(failed)} of {asked} runs failed, {asked - len(failed)} are complete in {out}:\n{listing}\n"
+        "Run the same command again to go on with those that failed, from their checkpoints"
+    )
 
 
 def train_job(config: dict[str, Any], path: str, cache: str, checkpoints: str, resources: dict[str, Any]) -> str:

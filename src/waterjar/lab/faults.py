@@ -1,0 +1,291 @@
+"""What is wrong with settings, in words: where (`strategies[1].settings.lr`), what, and the nearest valid name.
+
+Pydantic alone takes `true` for 1 and "3" for 3, reports a union once per member, and knows no nearest names. So the
+types are looked over here first, by the models' own annotations; ranges and what fits together are left to pydantic,
+which has the last word.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+import types
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from waterjar.lab import by_name
+
+_RANGES = ("greater_than", "less_than", "too_", "value_error")
+_SHOWN = 80
+
+
+class Behind(NamedTuple):
+    """What stands behind the name in a model such as {name: resnet18, settings: {width: 16}}."""
+
+    faults: list[str]
+    """What is wrong with the name itself."""
+    settings: type[BaseModel] | None = None
+    """What `settings` must be; None if the name is unknown."""
+    preset: Mapping[str, object] = types.MappingProxyType({})
+    """Settings that those given go before."""
+
+
+class Named(Protocol):
+    """A model whose `settings` belong to a module, which it names."""
+
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """Look the name up in the values of the model, which stand at the path `at`."""
+        ...
+
+
+def behind_name(package: ModuleType, what: str, name: object, at: str) -> Behind:
+    """The settings of a module of a package; `what` is the kind of thing it is, for the error."""
+    if not isinstance(name, str):
+        return Behind([])  # told where the types are judged
+    known = by_name.names_in(package)
+    if name not in known:
+        return Behind([f"{at}: {unknown(what, name, name, known)}"])
+    return Behind([], by_name.module_in(package, what, name).Settings)
+
+
+def faults(model: type[BaseModel], values: Mapping[str, object], at: str = "") -> list[str]:
+    """All that is wrong with settings which stand at the path `at`; an empty list if nothing is."""
+    found = _of_model(model, values, at)
+    structure = list(found)
+    try:
+        model.model_validate(dict(values))
+    except ValidationError as error:
+        for fault in error.errors(include_url=False):
+            # Types were told above, in better words; what was not found there must still come out.
+            told = any(f"setting '{_path(fault, at)}' is" in line for line in structure)
+            if not structure or (fault["type"].startswith(_RANGES) and not told):
+                found.append(_in_our_words(fault, at))
+    return found
+
+
+def unknown(
+    what: str, path: str, name: object, options: Iterable[str], elsewhere: Mapping[str, str] | None = None
+) -> str:
+    """One wrong name: the nearest of `options`, or the right place if the name itself belongs `elsewhere`.
+
+    >>> unknown("setting", "shortcut.rat", "rat", ["kind", "rate"])
+    "setting 'shortcut.rat' is unknown: did you mean 'shortcut.rate'? Known: 'kind', 'rate'"
+    """
+    names, places = list(options), dict(elsewhere or {})
+    before = path.removesuffix(str(name))
+    full = {**places, **{option: f"{before}{option}" for option in names}}
+    if str(name) in places:
+        near = [str(name)]
+    else:
+        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+        near = near or difflib.get_close_matches(str(name), places, n=1, cutoff=0.6)
+    guess = f" did you mean '{full[near[0]]}'?" if near else ""
+    listing = ", ".join(f"'{option}'" for option in names) or "none"
+    return f"{what} '{path}' is unknown:{guess} Known: {listing}"
+
+
+def _of_model(model: type[BaseModel], values: Mapping[str, object], at: str) -> list[str]:
+    fields = model.model_fields
+    elsewhere = _names_below(model, at)
+    found: list[str] = []
+    if hasattr(model, "behind"):
+        there: Behind = model.behind(values, at)
+        found += there.faults
+        given = values.get("settings", {})
+        if there.settings is not None:
+            path = _below(at, "settings")
+            elsewhere |= {name: f"{path}.{name}" for name in there.settings.model_fields}
+            if isinstance(given, Mapping):
+                found += faults(there.settings, {**there.preset, **given}, path)
+    for name, value in values.items():
+        path = _below(at, name)
+        if name not in fields:
+            found.append(unknown("setting", path, name, fields, elsewhere))
+        else:
+            found += _of_value(fields[name].annotation, value, path)
+    for name, field in fields.items():
+        if field.is_required() and name not in values:
+            found.append(f"setting '{_below(at, name)}' is missing")
+    return found
+
+
+def _of_value(annotation: Any, value: object, path: str) -> list[str]:
+    """What is wrong with the type of a value, by its annotation."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _of_value(arguments[0], value, path)
+    if origin in (Union, types.UnionType):
+        return _of_union(arguments, value, path)
+    if origin is Literal:
+        return _of_literal(arguments, value, path)
+    if origin is tuple:
+        return _of_list(arguments, value, path)
+    if _kind_of(annotation) == "mapping":
+        return _of_mapping(annotation, value, path)
+    judge = _SCALARS.get(annotation)  # what is none of ours (Any, say) is judged where it is used
+    fault = None if judge is None else judge(value)
+    return [] if fault is None else [_needs(path, value, fault)]
+
+
+def _of_mapping(annotation: Any, value: object, path: str) -> list[str]:
+    if get_origin(annotation) is dict:
+        if isinstance(value, Mapping):
+            part = get_args(annotation)[1]
+            return [fault for key, item in value.items() for fault in _of_value(part, item, _below(path, key))]
+    elif isinstance(value, annotation):
+        return []
+    elif isinstance(value, Mapping):
+        return _of_model(annotation, value, path)
+    return [_needs(path, value, f"{describe(annotation)} is needed")]
+
+
+def _of_union(members: tuple[Any, ...], value: object, path: str) -> list[str]:
+    """Judge a value by the member that it was meant to be, so that one fault is told once."""
+    if value is None and types.NoneType in members:
+        return []
+    given = [member for member in members if member is not types.NoneType]
+    meant = [member for member in given if _kind_of(member) == _kind(value)] if len(given) > 1 else given
+    if not meant:
+        return [_needs(path, value, " or ".join(describe(member) for member in members) + " is needed")]
+    judged = [_of_value(member, value, path) for member in meant]
+    return min(judged, key=len)
+
+
+def _of_list(arguments: tuple[Any, ...], value: object, path: str) -> list[str]:
+    if not isinstance(value, list | tuple):
+        return [_needs(path, value, f"a list is needed, such as [{_shown(value)}]")]
+    if arguments[-1] is Ellipsis:
+        arguments = (arguments[0],) * len(value)
+    if len(arguments) != len(value):
+        return [_needs(path, value, f"{len(arguments)} values are needed, not {len(value)}")]
+    pairs = enumerate(zip(arguments, value, strict=True))
+    return [fault for place, (kind, part) in pairs for fault in _of_value(kind, part, f"{path}[{place}]")]
+
+
+def _of_literal(options: tuple[Any, ...], value: object, path: str) -> list[str]:
+    if any(type(value) is type(option) and value == option for option in options):
+        return []
+    if not isinstance(value, str):
+        return [_needs(path, value, f"one of {', '.join(map(str, options))} is needed")]
+    return [f"{path}: {unknown('name', value, value, [str(option) for option in options])}"]
+
+
+def _whole(value: object) -> str | None:
+    if not isinstance(value, bool) and isinstance(value, numbers.Integral):
+        return None
+    number = _number(value)
+    if number is not None and number.is_integer():
+        return f"a whole number is needed: write {int(number)}"
+    return "a whole number is needed"
+
+
+def _real(value: object) -> str | None:
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        return None if math.isfinite(value) else "a finite number is needed"
+    number = _number(value)
+    return "a number is needed" + (f": write {number!r}, without quotes" if number is not None else "")
+
+
+def _number(value: object) -> float | None:
+    """The finite number that somebody meant by a float or by text, if it is one."""
+    if isinstance(value, bool) or not isinstance(value, str | float):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _truth(value: object) -> str | None:
+    return None if isinstance(value, bool) else "true or false is needed"
+
+
+def _words(value: object) -> str | None:
+    if isinstance(value, str):
+        return None
+    return "text is needed" + (f': write "{_shown(value)}"' if isinstance(value, bool | int | float) else "")
+
+
+def _place(value: object) -> str | None:
+    return None if isinstance(value, str | Path) else "a path is needed"
+
+
+_SCALARS: dict[Any, Callable[[object], str | None]] = {
+    int: _whole,
+    float: _real,
+    bool: _truth,
+    str: _words,
+    Path: _place,
+}
+
+
+def describe(annotation: Any) -> str:
+    """What a value of this type looks like, for the person who writes it."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"a mapping ({', '.join(annotation.model_fields)})"
+    plain = {int: "a whole number", float: "a number", bool: "true or false", str: "a name", types.NoneType: "null"}
+    if annotation in plain:
+        return plain[annotation]
+    return "a mapping" if get_origin(annotation) is dict else "a list" if get_origin(annotation) is tuple else "a value"
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, Mapping | BaseModel):
+        return "mapping"
+    return "list" if isinstance(value, list | tuple) else "text" if isinstance(value, str) else "scalar"
+
+
+def _kind_of(annotation: Any) -> str:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _kind_of(get_args(annotation)[0])
+    if origin is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return "mapping"
+    return "list" if origin is tuple else "text" if annotation in (str, Path) or origin is Literal else "scalar"
+
+
+def _names_below(model: type[BaseModel], at: str) -> dict[str, str]:
+    """name -> path of the settings one level further down: where a name that stands too high belongs."""
+    found = {}
+    for section, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            found.update({name: f"{_below(at, section)}.{name}" for name in field.annotation.model_fields})
+    return found
+
+
+def _path(fault: Mapping[str, Any], at: str) -> str:
+    for part in fault["loc"]:
+        at = f"{at}[{part}]" if isinstance(part, int) else _below(at, part)
+    return at
+
+
+def _in_our_words(fault: Mapping[str, Any], at: str) -> str:
+    """One fault of pydantic."""
+    path = _path(fault, at)
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if isinstance(fault["input"], Mapping | BaseModel):  # about several settings at once, which it names
+        return f"{path}: {message}" if path else message
+    return f"setting '{path}' is {_shown(fault['input'])}: {message}"
+
+
+def _needs(path: str, value: object, what: str) -> str:
+    return f"setting '{path}' is {_shown(value)}: {what}"
+
+
+def _shown(value: object) -> str:
+    """A value the way YAML would have it, not too long."""
+    if value is None:
+        return "empty"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _below(at: str, name: object) -> str:
+    return f"{at}.{name}" if at else str(name)

@@ -1,0 +1,72 @@
+"""Sweeps: every combination of values of some settings, each given by its dotted path."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from waterjar.errors import WaterjarError
+from waterjar.lab import shortcuts
+from waterjar.lab.by_name import module_in
+from waterjar.lab.faults import unknown
+from waterjar.lab.learners.sgd import Settings as BaselineSettings
+
+SWEPT = ("tasks", "shortcut", "augmentation", "training", "recording", "baseline")
+"""The sections whose settings can be swept: data, seeds, networks and learners have lists of their own."""
+
+
+def combinations(
+    content: Mapping[str, Any], sweep: Mapping[str, tuple[Any, ...]], where: str
+) -> Iterator[dict[str, Any]]:
+    """The content with every combination of the swept values in it; the last setting varies fastest.
+
+    >>> content = {"training": {"epochs_t1": 1, "epochs_t2": 1}}
+    >>> swept = combinations(content, {"training.epochs_t1": (2, 3), "training.epochs_t2": (5,)}, "study")
+    >>> [variant["training"] for variant in swept]
+    [{'epochs_t1': 2, 'epochs_t2': 5}, {'epochs_t1': 3, 'epochs_t2': 5}]
+    """
+    known = _names(content)
+    for key, values in sweep.items():
+        _check(key, values, known, content, where)
+    for chosen in itertools.product(*sweep.values()):
+        variant = copy.deepcopy(dict(content))
+        for key, value in zip(sweep, chosen, strict=True):
+            *path, last = key.split(".")
+            place = variant
+            for part in path:
+                place = place[part]
+            place[last] = value
+        yield variant
+
+
+def _check(key: str, values: tuple[Any, ...], known: list[str], content: Mapping[str, Any], where: str) -> None:
+    section = key.partition(".")[0]
+    if section in content and section not in SWEPT:
+        raise WaterjarError(f"{where}: sweep over '{key}': only settings of {', '.join(SWEPT)} can be swept")
+    if key not in known:
+        beside = [name for name in known if name.partition(".")[0] == section]
+        raise WaterjarError(f"{where}: {unknown('sweep over', key, key, beside or known)}")
+    if not values:
+        raise WaterjarError(f"{where}: sweep over '{key}' has no values")
+    for place, value in enumerate(values):
+        if value in values[:place] and type(value) is type(values[values.index(value)]):
+            raise WaterjarError(f"{where}: sweep over '{key}' has the value {value!r} twice")
+
+
+def _names(content: Mapping[str, Any]) -> list[str]:
+    """Dotted paths of all settings that can be swept."""
+    found = list(_below("", {section: content[section] for section in SWEPT if section in content}))
+    for kind in shortcuts.names():
+        settings = module_in(shortcuts, "shortcut", kind).Settings
+        found += [f"shortcut.settings.{name}" for name in settings.model_fields]
+    found += [f"baseline.{name}" for name in BaselineSettings.model_fields]
+    return list(dict.fromkeys(found))
+
+
+def _below(at: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in settings.items():
+        yield f"{at}{name}"
+        if isinstance(value, Mapping):
+            yield from _below(f"{at}{name}.", value)
