@@ -259,3 +259,19 @@ class TestDiagnose:
         seen: list[tuple[str, int, int]] = []
         diagnose(study, only=["cost"], watch=lambda *step: seen.append(step))
         assert seen == [("cost", i, 4) for i in range(5)]
+
+
+class TestCoordinates:
+    def test_what_cells_disagree_about_is_kept_per_cell(self) -> None:
+        def part(cell: str, steps: list[int], epochs: list[float], tasks: list[str]) -> xr.Dataset:
+            return xr.Dataset(
+                {"x": (("cell", "step"), [[1.0] * len(steps)])},
+                {"cell": [cell], "step": steps, "epoch": ("step", epochs), "task": ("step", tasks)},
+            )
+
+        one, two = part("a", [0, 1], [0.0, 1.0], ["t1", "t1"]), part("b", [0, 1, 2], [0.0, 5.0, 6.0], ["t1"] * 3)
+        joined = put_cells_together({"a": one, "b": two})
+        np.testing.assert_array_equal(joined["epoch"].sel(cell="b"), [0.0, 5.0, 6.0])
+        np.testing.assert_array_equal(joined["epoch"].sel(cell="a"), [0.0, 1.0, np.nan])
+        assert joined["task"].dims == ("step",)  # they agree wherever both speak
+        assert joined["task"].values.tolist() == ["t1"] * 3

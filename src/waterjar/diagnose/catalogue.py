@@ -14,8 +14,8 @@ _HEAD = """# Metrics
 
 Every metric is declared once, in the file that computes it. `waterjar diagnose DIR` measures all that a study has the
 data for; `--only NAME` picks a family or a metric. ↑ higher is better, ↓ lower is better, →0 any distance from 0
-speaks. Missing values are NaN, and `<name>_reason` says why. A metric with several numbers per seed has its mean per
-seed under the name in brackets: that number enters tables and tests.
+speaks. Missing values are NaN, and `<name>_reason` says why. A metric with several numbers per seed has one per
+seed under the name in brackets (a mean, or the last value): that number enters tables and tests.
 """
 
 
@@ -61,7 +61,7 @@ def _bound(value: float) -> str:
 
 
 def _code(names: tuple[str, ...]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+    return ", ".join(" or ".join(f"`{part}`" for part in name.split("|")) for name in names)
 
 
 if __name__ == "__main__":

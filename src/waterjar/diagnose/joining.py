@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,19 +44,25 @@ def concatenate(parts: Sequence[xr.Dataset], dim: str) -> xr.Dataset:
     """Put Datasets one after the other along `dim`, with the union of the labels of every other dimension.
 
     What one part lacks and others have is NaN and `not_recorded`; words are empty there, flags are off. A data
-    variable without `dim` gets it; a coordinate without it is shared.
+    variable without `dim` gets it; so does a coordinate without it about which the parts disagree (the epoch of
+    a snapshot, say), while one about which they agree is shared.
     """
     variables = [{str(name): item for name, item in part.variables.items()} for part in parts]
     coordinates = {str(name) for part in parts for name in part.coords}
     widths = [part.sizes[dim] for part in parts]
     labels = _labels(variables, [dict(part.sizes) for part in parts], dim)
-    templates = {name: item for part in reversed(variables) for name, item in part.items()}
+    templates: dict[str, xr.Variable] = {}
+    for part in variables:
+        for name, item in part.items():
+            if name not in templates or item.ndim > templates[name].ndim:
+                templates[name] = item
     joined: dict[str, xr.Variable] = {}
     for name, item in templates.items():
         if item.dims == (name,) and name != dim:
             joined[name] = xr.Variable(item.dims, labels[name], item.attrs)
         elif not (name.endswith(REASON) and name.removesuffix(REASON) in templates):
-            dims = item.dims if dim in item.dims or name in coordinates else (dim, *item.dims)
+            complete = dim in item.dims or (name in coordinates and _agree(name, variables, labels))
+            dims = item.dims if complete else (dim, *item.dims)
             values, codes = _stacked(name, dims, variables, widths, labels, dim)
             joined[name] = xr.Variable(dims, values, item.attrs)
             if codes.any() and values.dtype.kind == "f" and name not in coordinates:
@@ -65,6 +72,27 @@ def concatenate(parts: Sequence[xr.Dataset], dim: str) -> xr.Dataset:
         {name: item for name, item in joined.items() if name in coordinates},
         dict(parts[0].attrs),
     )
+
+
+def _agree(name: str, variables: Sequence[_Variables], labels: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether all parts that have a coordinate give the same value to the same labels."""
+    seen: dict[tuple[Any, ...], Any] = {}
+    for part in variables:
+        if name not in part:
+            continue
+        own = part[name]
+        if not own.dims:
+            if seen.setdefault((), own.values.item()) != own.values.item():
+                return False
+            continue
+        places = [_place(part, str(d), labels) for d in own.dims]
+        for index, value in zip(
+            itertools.product(*(p.tolist() for p in places)), own.values.ravel().tolist(), strict=True
+        ):
+            known = seen.setdefault(index, value)
+            if known != value and not (known != known and value != value):  # noqa: PLR0124 - NaN agrees with NaN
+                return False
+    return True
 
 
 def _labels(variables: Sequence[_Variables], sizes: Sequence[Mapping[Any, int]], dim: str) -> dict[str, NDArray[Any]]:

@@ -91,7 +91,7 @@ class Family:
     scope: Scope
     """What is measured, and cached, at once: a run, a cell (its runs joined along repeat) or the whole study."""
     needs: tuple[str, ...]
-    """Groups without which there is nothing to measure; a run that lacks them is passed over."""
+    """Groups without which there is nothing to measure (`a|b`: one of them); a run that lacks them is passed over."""
     measure: Callable[..., xr.Dataset]
     """measure(run or study, **settings) -> Dataset over (cell, seed, ...) or, of one run, over (repeat, ...)."""
     version: int = 1

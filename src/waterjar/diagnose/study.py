@@ -102,7 +102,7 @@ def diagnose(
         able = [entry for entry in study.entries if _has(groups[entry.name], family.needs)]
         try:
             if not able:
-                raise WaterjarError(f"no run has recorded {' and '.join(family.needs)}")
+                raise WaterjarError(f"no run has recorded {' and '.join(family.needs).replace('|', ' or ')}")
             part = Study(study.path, able)
             result, origin = _measure(family, part, full, fresh, watch)
         except WaterjarError as error:
@@ -134,7 +134,12 @@ def _groups(run: Path) -> set[str]:
 
 
 def _has(groups: set[str], needs: Sequence[str]) -> bool:
-    return all(any(group == need or group.startswith(f"{need}/") for group in groups) for need in needs)
+    """Whether what a family needs was recorded; `features|weights` needs one of the two."""
+
+    def there(need: str) -> bool:
+        return any(group == need or group.startswith(f"{need}/") for group in groups)
+
+    return all(any(there(part) for part in need.split("|")) for need in needs)
 
 
 def _measure(

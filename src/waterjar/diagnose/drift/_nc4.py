@@ -1,0 +1,62 @@
+"""NC4: the readout decides for the nearest class mean."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.drift.cloud import Cloud
+from waterjar.diagnose.drift.moment import NO_LABELS, Classes, Moment, Readout
+from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
+
+
+def nearest_mean_mismatch(features: ArrayLike, labels: ArrayLike, weights: ArrayLike, bias: ArrayLike) -> Result:
+    """NC4: share of samples for which argmax_c (w_c h + b_c) is not argmin_c ||h - mu_c||.
+
+    Only classes that occur among the labels compete, on both sides (Papyan, Han & Donoho 2020, fig. 7).
+
+    Parameters
+    ----------
+    features : (sample, unit), labels : (sample), weights : (class, unit), bias : (class).
+
+    >>> float(nearest_mean_mismatch([[1.0], [-1.0]], [0, 1], [[1.0], [-1.0]], [0.0, 0.0]))
+    0.0
+    """
+    cloud = Cloud.of(features)
+    return _mismatch(cloud, Classes.of(cloud, labels), Readout(np.asarray(weights), np.asarray(bias)))
+
+
+def _mismatch(cloud: Cloud, classes: Classes, readout: Readout) -> Result:
+    if classes.missing:
+        return classes.missing
+    n = len(classes.members)
+    if classes.names[0] < 0 or classes.names[-1] >= len(readout.weights):
+        return Result.missing("undefined", f"labels outside the {len(readout.weights)} rows of the readout", n=n)
+    weights = readout.weights[classes.names].astype(np.float64)
+    scores = cloud.features.astype(np.float64) @ weights.T + readout.bias[classes.names]
+    if not np.isfinite(scores).all():
+        return Result.missing("not_a_number", "NaN or infinite scores", n=n)
+    closeness = classes.points @ classes.means.T - 0.5 * np.square(classes.means).sum(axis=1)
+    return Result(float(np.mean(scores.argmax(axis=1) != closeness.argmax(axis=1))), n=n)
+
+
+@metric(
+    "nc4",
+    family="drift",
+    long_name="neural collapse 4: share of samples that the readout does not give to the nearest class mean",
+    formula="share of samples with argmax_c (w_c h + b_c) != argmin_c ||h - mu_c||",
+    range=(0, 1),
+    citation="Papyan, Han & Donoho 2020, fig. 7",
+    needs=("features", "probe_samples/label", "weights/weights"),
+    summary="nc4_final",
+    symbol="NC4",
+)
+def _measure(moment: Moment) -> Result:
+    if moment.classes is None:
+        return NO_LABELS
+    return (
+        moment.readout
+        if isinstance(moment.readout, Result)
+        else _mismatch(moment.cloud, moment.classes, moment.readout)
+    )

@@ -1,0 +1,104 @@
+"""The recorded parameters of one repeat at one snapshot, tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from waterjar.diagnose.plasticity.reading import Recording
+from waterjar.diagnose.result import Result
+
+_BLOCK = 2**20
+"""Numbers squared at once: float64 copies of a whole network would triple the memory."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A stretch of the flattened parameters."""
+
+    name: str
+    place: slice
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Flattened parameters (param) of a repeat now, before training and at the end of the task before."""
+
+    now: NDArray[Any]
+    initial: NDArray[Any] | None
+    task_start: NDArray[Any] | None
+    tensors: tuple[Tensor, ...]
+
+    def each(self, compute: Callable[[Tensor], Result]) -> dict[str, Result]:
+        """A metric of every tensor."""
+        return {tensor.name: compute(tensor) for tensor in self.tensors}
+
+    def change(self, since: NDArray[Any] | None) -> Measured:
+        """Root mean square of the difference to other parameters, of the whole and of each tensor."""
+        if since is None:
+            gone = Result.missing("not_recorded", "the parameters to compare with were not recorded")
+            return Measured(gone, self.each(lambda _: gone))
+        found = self.each(lambda t: root_mean_square(self.now[t.place], since[t.place]))
+        return Measured(self.pooled(found), found)
+
+    def pooled(self, found: dict[str, Result]) -> Result:
+        """The root mean square over all tensors, from that of each."""
+        for result in found.values():
+            if result.reason not in ("present", "undefined"):
+                return result
+        n = sum(result.n for result in found.values())
+        if n == 0:
+            return Result.missing("undefined", "there are no parameters")
+        return Result(float(np.sqrt(sum(float(r) ** 2 * (r.n / n) for r in found.values() if r.n))), n=n)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A metric of the whole network, None where there is none, and of each tensor."""
+
+    whole: Result | None
+    tensors: dict[str, Result]
+
+
+def root_mean_square(values: ArrayLike, since: ArrayLike | None = None) -> Result:
+    """sqrt(mean (values - since)^2), in float64 whatever the dtype; `since` is 0 if not given.
+
+    >>> float(root_mean_square([3.0, 4.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]))
+    2.5
+    """
+    now = np.asarray(values).reshape(-1)
+    before = None if since is None else np.asarray(since).reshape(-1)
+    if not now.size:
+        return Result.missing("undefined", "there are no parameters")
+    total = 0.0
+    for start in range(0, now.size, _BLOCK):
+        block = now[start : start + _BLOCK].astype(np.float64)
+        if before is not None:
+            block -= before[start : start + _BLOCK]
+        total += float(np.vdot(block, block))
+    if not np.isfinite(total):
+        return Result.missing("not_a_number", "NaN or infinite parameters", n=now.size)
+    return Result(float(np.sqrt(total / now.size)), n=now.size)
+
+
+def tensors_of(recording: Recording, buffers: Sequence[str]) -> tuple[Tensor, ...]:
+    """The table of the recorded parameters without buffers; one tensor of all where there is no table.
+
+    A state_dict also holds what is not trained: statistics of batch normalisation, and the number of batches seen,
+    which alone would outweigh all parameters.
+    """
+    if "weights/layer" not in recording:
+        count = recording.shape("weights/weights")[2]
+        return (Tensor("all", slice(0, count), (count,)),)
+    columns = (recording.whole(f"weights/{name}") for name in ("layer", "layer_start", "layer_stop", "layer_shape"))
+    found = []
+    for name, start, stop, shape in zip(*columns, strict=True):
+        if str(name).rpartition(".")[2] not in buffers:
+            sizes = tuple(int(size) for size in str(shape).split("x") if size)
+            found.append(Tensor(str(name), slice(int(start), int(stop)), sizes))
+    return tuple(found)

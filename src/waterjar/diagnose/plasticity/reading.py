@@ -1,0 +1,174 @@
+"""Reading a run snapshot by snapshot: what is in memory does not grow with their number."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from waterjar.diagnose.labelled import join_runs, side_by_side
+from waterjar.diagnose.registry import Metric
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.codec import decode, readable
+from waterjar.run.growing import chunk_key, filled
+from waterjar.run.reader import Run
+from waterjar.run.root import read_array, read_root
+from waterjar.run.schema import STEP_COORDINATES
+from waterjar.run.study import Study
+
+Array = NDArray[Any]
+
+
+class Recording:
+    """The arrays of a run as of now, by key: whole, or one snapshot of some repeats."""
+
+    def __init__(self, run: Run) -> None:
+        self.path = run.path
+        self.seeds = run.seeds
+        self.nodes = read_root(run.path)["consolidated_metadata"]["metadata"]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.nodes
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """Of an array."""
+        return tuple(self.nodes[key]["shape"])
+
+    def whole(self, key: str) -> Array:
+        """All of an array, for small ones."""
+        return read_array(self.path, key, self.nodes[key])
+
+    @property
+    def layers(self) -> list[str]:
+        """Layers with features, by name, numbers in it by their size (a run does not keep the order of recording)."""
+        parts = [key.split("/") for key in self.nodes if self.nodes[key]["node_type"] == "array"]
+        layers = [p[1] for p in parts if len(p) == 3 and p[0] == p[2] == "features"]
+        layers = [layer for layer in layers if self.shape(f"features/{layer}/features")[0]]
+        return sorted(
+            layers, key=lambda name: [(len(x), x) if x.isdigit() else (0, x) for x in re.split(r"(\d+)", name)]
+        )
+
+    def labels(self, group: str) -> list[int]:
+        """The labels of a group's snapshots; none if the group was not recorded."""
+        key = f"{group}/snapshot"
+        return [int(label) for label in self.whole(key)] if key in self else []
+
+    def row(self, key: str, position: int, repeats: slice) -> Array:
+        """One snapshot (repeat, ...) of some repeats; only the chunks that hold it are read."""
+        metadata = self.nodes[key]
+        if not readable(metadata) or metadata["chunk_grid"]["configuration"]["chunk_shape"][0] != 1:
+            import zarr  # noqa: PLC0415 - half a second that runs of our own never pay
+
+            return np.asarray(zarr.open_group(self.path, mode="r")[key][position, repeats])  # type: ignore[index]
+        _, *inner = metadata["shape"]
+        _, *chunks = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+        inner[0] = len(range(*repeats.indices(inner[0])))
+        begin = repeats.indices(self.shape(key)[1])[0]
+        grid = [range(math.ceil(size / chunk)) for size, chunk in zip(inner, chunks, strict=True)]
+        grid[0] = range(begin // chunks[0], math.ceil((begin + inner[0]) / chunks[0]))
+        found = None
+        for index in itertools.product(*grid):
+            name = chunk_key(key, (position, *index))
+            try:
+                data = (self.path / name).read_bytes()
+            except OSError as error:
+                raise WaterjarError(f"could not read {self.path / name}: {error.strerror}") from error
+            block = decode(data, metadata, str(self.path / name))[0]
+            offsets = [i * c for i, c in zip(index, chunks, strict=True)]
+            offsets[0] -= begin
+            source = tuple(slice(max(0, -o), max(0, n - o)) for o, n in zip(offsets, inner, strict=True))
+            if math.prod(map(len, grid)) == 1:
+                only: Array = block[source]
+                return only
+            if found is None:
+                found = filled(tuple(inner), metadata)
+            place = tuple(slice(max(0, o), o + c) for o, c in zip(offsets, chunks, strict=True))
+            found[place] = block[source]
+        return filled(tuple(inner), metadata) if found is None else found
+
+    def eval_sets(self, group: str, wanted: Sequence[str] | None) -> list[int]:
+        """Positions of the eval sets asked for; all of them by default."""
+        names = [str(name) for name in self.whole(f"{group}/eval_set")]
+        for name in wanted or ():
+            if name not in names:
+                raise unknown_name(f"{self.path}: eval_sets", name, names)
+        return [names.index(name) for name in (names if wanted is None else wanted)]
+
+    def coordinates(self, labels: Sequence[int]) -> dict[str, tuple[str, Array, dict[str, str]]]:
+        """Where snapshots stand: task, epochs, and whether a snapshot is the last one of its task."""
+        known: dict[int, dict[str, Any]] = {}
+        for group in {key.rpartition("/")[0]: None for key in self.nodes}:
+            dim = next((d for d in ("snapshot", "step") if f"{group}/{d}" in self), None)
+            columns = [name for name in STEP_COORDINATES if f"{group}/{name}" in self]
+            if dim is not None and columns and not all(label in known for label in labels):
+                for label, *row in zip(*(self.whole(f"{group}/{name}") for name in (dim, *columns)), strict=True):
+                    known.setdefault(int(label), dict(zip(columns, row, strict=True)))
+        found: dict[str, tuple[str, Array, dict[str, str]]] = {}
+        for name, long_name in STEP_COORDINATES.items():
+            values = [known[label][name] for label in labels]
+            array = np.asarray(values, dtype=object if name == "train_task" else None)
+            found[name] = ("snapshot", array, {"long_name": long_name})
+        tasks = [known[label]["train_task"] for label in labels]
+        last = np.array([task != after for task, after in zip(tasks, [*tasks[1:], None], strict=True)], bool)
+        found["task_end"] = ("snapshot", last, {"long_name": "whether it is the last snapshot of its task"})
+        return found
+
+
+def task_references(tasks: Sequence[str]) -> list[int]:
+    """Position of the last snapshot of the task before; -1 during the first one.
+
+    >>> task_references(["a", "a", "b", "b", "c"])
+    [-1, -1, 1, 1, 3]
+    """
+    found: list[int] = []
+    for i, task in enumerate(tasks):
+        changed = i > 0 and task != tasks[i - 1]
+        found.append(i - 1 if changed else found[-1] if found else -1)
+    return found
+
+
+def repeat_blocks(repeats: int, bytes_each: int, budget: int = 2**28) -> list[slice]:
+    """Repeats to hold in memory together.
+
+    >>> repeat_blocks(5, 2**27)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    size = max(1, budget // max(1, bytes_each))
+    return [slice(start, min(start + size, repeats)) for start in range(0, repeats, size)]
+
+
+def settings_for(metric: Metric, settings: dict[str, Any]) -> dict[str, Any]:
+    """Those of the family's settings that a metric takes, by the names of its keyword arguments."""
+    names = getattr(metric.compute, "__kwdefaults__", None) or {}
+    return {name: value for name, value in settings.items() if name in names}
+
+
+def measure_each(
+    source: Run | Study, groups: Iterable[str], of_runs: Callable[[list[Run]], list[xr.Dataset]]
+) -> xr.Dataset:
+    """Measure a run, or every cell of a study of which runs have recorded one of the groups.
+
+    `of_runs(runs of one cell)` gives a Dataset over (repeat, ...) for each of them.
+    """
+    wanted = list(groups)
+
+    def has(run: Run) -> bool:
+        return any(group.split("/")[0] in wanted for group in run.groups)
+
+    if isinstance(source, Run):
+        if not has(source):
+            raise WaterjarError(f"{source.path} has recorded no {' and no '.join(wanted)}: there is nothing to measure")
+        return of_runs([source])[0]
+    cells: dict[str, xr.Dataset] = {}
+    for cell, entries in source.cells.items():
+        runs = [run for run in (Run(source.path / entry.name) for entry in entries) if has(run)]
+        if runs:
+            parts = of_runs(runs)
+            cells[cell] = join_runs({run.path.name: part for run, part in zip(runs, parts, strict=True)})
+    return side_by_side(cells, source)

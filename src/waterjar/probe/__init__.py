@@ -1,0 +1,18 @@
+"""Probes: what can only be measured on a live torch network. Results are recorded into a run, and diagnosed there.
+
+A probe works on a copy: the network it is given keeps its weights, gradients, batch statistics and mode to the bit, and
+no global random number is drawn.
+"""
+
+try:
+    import torch as _torch  # noqa: F401 - asked for here, so that what is missing is named
+except ModuleNotFoundError as _error:
+    from waterjar.errors import missing_extra
+
+    raise missing_extra("torch", "lab", "probes of live networks") from _error
+
+from waterjar.probe.hessian import sharpness
+from waterjar.probe.log import VARIABLES, ProbeLog
+from waterjar.probe.random_labels import RandomLabelFit, random_label_probe
+
+__all__ = ["VARIABLES", "ProbeLog", "RandomLabelFit", "random_label_probe", "sharpness"]
