@@ -1,7 +1,8 @@
 """Statistics over seeds: arrays in, results out, and honest about what few seeds can show.
 
 The unit of replication is the seed. NaN is a missing seed: left out, and counted in the result. Every result is a
-frozen dataclass with `as_row()`; tables are tidy pandas DataFrames.
+frozen dataclass with `as_row()`; tables are tidy pandas DataFrames. Parts of scipy are reached as `scipy.stats`, so
+that the second they take is spent when one is first used.
 """
 
 from __future__ import annotations

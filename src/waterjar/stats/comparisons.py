@@ -96,7 +96,7 @@ def compare(
     Returns
     -------
     The difference mean(a) - mean(b) with its two-sided t interval at 1 - alpha (Welch or paired, whatever the
-    test), the test, Hedges' g (`g_s`; paired `g_av`, or `g_z` where b does not vary) and the probability of
+    test), the test, Hedges' g (`g_s`; paired `g_av`, or `g_z` where one side does not vary) and the probability of
     improvement with intervals. `smallest_p` is the smallest p that this test can give with so many
     seeds: 0 for t tests, which have no such floor because they assume the distribution. `smallest_exact_p` is that of
     the exact permutation test, which assumes none.
@@ -117,7 +117,7 @@ def compare(
         n_missing = missing_a + missing_b
     # A side without spread is a reference (the baseline of a metric that is a difference to it already): averaging its
     # spread in would make the effect larger by sqrt 2.
-    variant = "g_s" if not is_paired else "g_z" if second.size > 1 and constant(second) else "g_av"
+    variant = "g_s" if not is_paired else "g_z" if _reference(first, second) else "g_av"
     effect = hedges_g(first, second, variant=variant, confidence=1 - alpha)
     improvement = probability_of_improvement(first, second, paired=is_paired, confidence=1 - alpha)
     difference, low, high, interval_reason = significance.difference_interval(first, second, is_paired, 1 - alpha)
@@ -166,6 +166,11 @@ def smallest_exact_p(n_a: int, n_b: int | None = None, *, paired: bool, alternat
         return _NAN
     arrangements = 2**n_a if paired else math.comb(n_a + other, n_a)
     return min(1.0, (2 if alternative == "two-sided" else 1) / arrangements)
+
+
+def _reference(first: Array, second: Array) -> bool:
+    """Whether one of two paired sides does not vary, and the other does or may."""
+    return first.size > 1 and (constant(first) or constant(second))
 
 
 def _design(paired: bool | None, test: str | None) -> tuple[bool, str]:

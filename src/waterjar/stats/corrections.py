@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+import scipy
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats.samples import Array, vector
@@ -34,7 +34,7 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> Array:
     >>> benjamini_hochberg([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.04, 0.04]
     """
-    return _adjusted(p_values, stats.false_discovery_control)
+    return _adjusted(p_values, scipy.stats.false_discovery_control)
 
 
 METHODS: dict[str, Callable[[npt.ArrayLike], Array]] = {"holm": holm, "benjamini_hochberg": benjamini_hochberg}

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
-from scipy.cluster import hierarchy
-from scipy.spatial.distance import squareform
+import scipy
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats.corrections import METHODS as CORRECTIONS
@@ -72,16 +70,16 @@ def correlate_pair(
     if reason:
         return Correlation(_NAN, _NAN, _NAN, _NAN, n, n_missing, method, confidence, reason=reason)
     if method == "pearson":
-        result = stats.pearsonr(first, second)
+        result = scipy.stats.pearsonr(first, second)
         r, p, p_method = float(result.statistic), float(result.pvalue), "beta"
     else:
-        r, p, p_method = _spearman(stats.rankdata(first), stats.rankdata(second))
+        r, p, p_method = _spearman(scipy.stats.rankdata(first), scipy.stats.rankdata(second))
     # Rounding may leave r one unit beside ±1.
     if n < 4 or 1 - abs(r) < 1e-12:
         why = f"{n} runs: Fisher's interval needs four" if n < 4 else "r is ±1, where Fisher's interval has no width"
         return Correlation(r, _NAN, _NAN, p, n, n_missing, method, confidence, p_method, why)
     variance = (1.0 if method == "pearson" else 1 + r**2 / 2) / (n - 3)
-    half = float(stats.norm.isf((1 - confidence) / 2)) * np.sqrt(variance)
+    half = float(scipy.stats.norm.isf((1 - confidence) / 2)) * np.sqrt(variance)
     low, high = np.tanh(np.arctanh(r) - half), np.tanh(np.arctanh(r) + half)
     return Correlation(r, float(low), float(high), p, n, n_missing, method, confidence, p_method)
 
@@ -139,13 +137,15 @@ def cluster_order(correlations: pd.DataFrame) -> list[str]:
     matrix = correlation_matrix(correlations)
     distance = 1 - np.nan_to_num(np.abs(matrix.to_numpy(copy=True)), nan=0.0)
     np.fill_diagonal(distance, 0.0)
-    condensed = squareform(np.maximum(distance, 0.0))  # rounding: |r| may exceed 1 by a bit
-    leaves = hierarchy.leaves_list(hierarchy.linkage(condensed, "average", optimal_ordering=True))
+    condensed = scipy.spatial.distance.squareform(np.maximum(distance, 0.0))  # rounding: |r| may exceed 1 by a bit
+    leaves = scipy.cluster.hierarchy.leaves_list(
+        scipy.cluster.hierarchy.linkage(condensed, "average", optimal_ordering=True)
+    )
     return [str(matrix.index[leaf]) for leaf in leaves]
 
 
 def _spearman(x: Array, y: Array) -> tuple[float, float, str]:
-    result = stats.spearmanr(x, y)
+    result = scipy.stats.spearmanr(x, y)
     r = float(result.statistic)
     if x.size > _EXACT_UP_TO:
         return r, float(result.pvalue), "t"
@@ -155,7 +155,7 @@ def _spearman(x: Array, y: Array) -> tuple[float, float, str]:
         # r is this sum times a constant, so both have one permutation distribution.
         return np.sum(ranks * centred, axis=axis)
 
-    exact = stats.permutation_test(
+    exact = scipy.stats.permutation_test(
         (x,), products, permutation_type="pairings", vectorized=True, n_resamples=np.inf, alternative="two-sided"
     )
     return r, float(exact.pvalue), "exact"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special, stats
+import scipy
+from scipy import special
 
 from waterjar.errors import unknown_name
 from waterjar.stats.intervals import Interval
@@ -63,7 +64,7 @@ def probability_of_improvement(
     (0.9444, 3)
     """
     check_between(confidence, 0.0, 1.0, "confidence")
-    z = float(stats.norm.isf((1 - confidence) / 2))
+    z = float(scipy.stats.norm.isf((1 - confidence) / 2))
     if paired:
         first, second, n_missing = observed_pairs(a, b)
         name, n = "improvement_wilson", first.size
@@ -101,7 +102,7 @@ def noncentrality_bounds(t: float, df: float, confidence: float) -> tuple[float,
         return -high, -low
     if t > _LARGE_T:
         # t = (z + ncp) / √(χ²/df), and z no longer matters.
-        ends = t * np.sqrt(stats.chi2.ppf([tail, 1 - tail], df) / df)
+        ends = t * np.sqrt(scipy.stats.chi2.ppf([tail, 1 - tail], df) / df)
         return float(ends[0]), float(ends[1])
     return _noncentrality(t, df, 1 - tail), _noncentrality(t, df, tail)
 
@@ -117,7 +118,7 @@ def _noncentrality(t: float, df: float, p: float) -> float:
         low, width = low - width, 2 * width
     while special.nctdtr(df, high, t) > p:
         high, width = high + width, 2 * width
-    return float(optimize.brentq(lambda ncp: special.nctdtr(df, ncp, t) - p, low, high, xtol=1e-10))
+    return float(scipy.optimize.brentq(lambda ncp: special.nctdtr(df, ncp, t) - p, low, high, xtol=1e-10))
 
 
 def _independent_g(a: npt.ArrayLike, b: npt.ArrayLike, confidence: float) -> Interval:
@@ -184,8 +185,8 @@ def _newcombe(share: float, n_a: int, n_b: int, z: float) -> tuple[float, float]
     # Inside (0, 1) the excess is negative at θ = share and positive at 0 and 1. At share 0 or 1 it is 0 there and
     # negative just inside, so that the other bound still has a bracket.
     inside = min(max(share, 1e-9), 1 - 1e-9)
-    low = 0.0 if share == 0 else float(optimize.brentq(excess, 0.0, inside))
-    high = 1.0 if share == 1 else float(optimize.brentq(excess, inside, 1.0))
+    low = 0.0 if share == 0 else float(scipy.optimize.brentq(excess, 0.0, inside))
+    high = 1.0 if share == 1 else float(scipy.optimize.brentq(excess, inside, 1.0))
     return low, high
 
 

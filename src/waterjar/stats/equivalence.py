@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from waterjar.errors import WaterjarError
 from waterjar.stats.samples import check_between, observed, observed_pairs
@@ -77,8 +77,8 @@ def tost(
         if error == 0:
             reason = "no spread in the differences: the t tests have no scale"
         else:
-            p_lower = float(stats.t.sf((difference - margin_low) / error, df))
-            p_upper = float(stats.t.cdf((difference - margin_high) / error, df))
+            p_lower = float(scipy.stats.t.sf((difference - margin_low) / error, df))
+            p_upper = float(scipy.stats.t.cdf((difference - margin_high) / error, df))
     p_value = float(np.maximum(p_lower, p_upper))
     return Equivalence(
         equivalent=bool(p_value <= alpha),

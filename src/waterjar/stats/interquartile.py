@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from waterjar.errors import WaterjarError
 from waterjar.stats.intervals import Interval
@@ -50,7 +50,7 @@ def interquartile_mean(
         return Interval(
             nan, nan, nan, n, n_missing, "iqm_stratified_percentile", confidence, "scores: some values are infinite"
         )
-    estimate = float(stats.trim_mean(pooled, 0.25))
+    estimate = float(scipy.stats.trim_mean(pooled, 0.25))
     if max(sizes) == 1:
         reason = "one run per task: nothing to resample"
         return Interval(estimate, nan, nan, n, n_missing, "iqm_stratified_percentile", confidence, reason)
@@ -69,5 +69,5 @@ def _resampled(strata: list[Array], n_resamples: int, generator: np.random.Gener
     for start in range(0, n_resamples, step):
         count = min(step, n_resamples - start)
         drawn = [stratum[generator.integers(0, stratum.size, (count, stratum.size))] for stratum in strata]
-        means.append(stats.trim_mean(np.concatenate(drawn, axis=1), 0.25, axis=1))
+        means.append(scipy.stats.trim_mean(np.concatenate(drawn, axis=1), 0.25, axis=1))
     return np.concatenate(means)

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy
+from scipy import special
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats.samples import Array, Rng, check_between, constant, observed, why_undefined
@@ -148,7 +149,7 @@ def summarise(values: npt.ArrayLike, **settings: Any) -> Summary:
 def t_bounds(samples: Array, confidence: float) -> tuple[Array, Array]:
     """Bound the mean by Student's t along the last axis: shapes (..., seed) -> (...), (...)."""
     n = samples.shape[-1]
-    half = stats.t.isf((1 - confidence) / 2, n - 1) * samples.std(axis=-1, ddof=1) / np.sqrt(n)
+    half = -special.stdtrit(n - 1, (1 - confidence) / 2) * samples.std(axis=-1, ddof=1) / np.sqrt(n)
     mean = samples.mean(axis=-1)
     return mean - half, mean + half
 
@@ -167,7 +168,7 @@ def bca_bounds(samples: Array, confidence: float, n_resamples: int, rng: Rng) ->
 
 def bootstrap_bounds(samples: Array, confidence: float, n_resamples: int, rng: Rng, method: str) -> tuple[Array, Array]:
     """Bound the mean by `scipy.stats.bootstrap` (`percentile` or `BCa`) at the level expanded for n."""
-    result = stats.bootstrap(
+    result = scipy.stats.bootstrap(
         (samples,),
         np.mean,
         axis=-1,
@@ -187,5 +188,5 @@ def expanded_confidence(confidence: float, n: int) -> float:
     >>> round(expanded_confidence(0.95, 10), 4), round(expanded_confidence(0.95, 1000), 4)
     (0.9829, 0.9504)
     """
-    quantile = np.sqrt(n / (n - 1)) * stats.t.isf((1 - confidence) / 2, n - 1)
+    quantile = np.sqrt(n / (n - 1)) * -special.stdtrit(n - 1, (1 - confidence) / 2)
     return float(1 - 2 * special.ndtr(-quantile))

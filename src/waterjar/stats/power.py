@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, stats
+import scipy
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats.samples import check_between
@@ -131,7 +131,7 @@ def detectable_difference(
     top = 1.0
     while _power(n, top, paired, alpha, alternative) < power:
         top *= 2
-    effect = optimize.brentq(lambda d: _power(n, d, paired, alpha, alternative) - power, 0.0, top, xtol=1e-12)
+    effect = scipy.optimize.brentq(lambda d: _power(n, d, paired, alpha, alternative) - power, 0.0, top, xtol=1e-12)
     return float(effect) * spread
 
 
@@ -139,11 +139,11 @@ def _power(n: int, effect: float, paired: bool, alpha: float, alternative: str) 
     df = n - 1 if paired else 2 * n - 2
     ncp = effect * np.sqrt(n if paired else n / 2)
     if alternative == "one-sided":
-        return float(stats.nct.sf(stats.t.isf(alpha, df), df, ncp))
-    critical = stats.t.isf(alpha / 2, df)
-    wrong_side = stats.nct.cdf(-critical, df, ncp)
+        return float(scipy.stats.nct.sf(scipy.stats.t.isf(alpha, df), df, ncp))
+    critical = scipy.stats.t.isf(alpha / 2, df)
+    wrong_side = scipy.stats.nct.cdf(-critical, df, ncp)
     # scipy gives NaN for that tail where it is vanishing: from ncp = 5 on, and it is smaller than Φ(-ncp).
-    return float(stats.nct.sf(critical, df, ncp) + (0.0 if np.isnan(wrong_side) else wrong_side))
+    return float(scipy.stats.nct.sf(critical, df, ncp) + (0.0 if np.isnan(wrong_side) else wrong_side))
 
 
 def _check(spread: float, alpha: float, alternative: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from waterjar.stats.samples import Array, Rng, constant, why_undefined
 
@@ -30,7 +30,7 @@ class Outcome:
 
 def welch(first: Array, second: Array, alternative: str) -> Outcome:
     """Welch's t test; the statistic is t. One group may be constant, not both."""
-    result = stats.ttest_ind_from_stats(
+    result = scipy.stats.ttest_ind_from_stats(
         first.mean(),
         first.std(ddof=1),
         first.size,
@@ -45,7 +45,7 @@ def welch(first: Array, second: Array, alternative: str) -> Outcome:
 
 def paired_t(first: Array, second: Array, alternative: str) -> Outcome:
     """Student's t test of the differences; the statistic is t."""
-    result = stats.ttest_1samp(np.sort(first - second), 0.0, alternative=alternative)
+    result = scipy.stats.ttest_1samp(np.sort(first - second), 0.0, alternative=alternative)
     return Outcome(float(result.statistic), float(result.pvalue), 0.0)
 
 
@@ -58,12 +58,15 @@ def mann_whitney(first: Array, second: Array, alternative: str, floor: float) ->
     if not ties and min(first.size, second.size) <= 20:
         method, note = "exact", "exact"
     elif arrangements <= EXACT_UP_TO:
-        method, note = stats.PermutationMethod(n_resamples=arrangements), "exact over all arrangements, because of ties"
+        method, note = (
+            scipy.stats.PermutationMethod(n_resamples=arrangements),
+            "exact over all arrangements, because of ties",
+        )
     elif constant(both):
         return Outcome(first.size * second.size / 2, 1.0, floor, note="the values are identical: p is 1 by definition")
     else:
         method, note, floor = "asymptotic", "normal approximation", 0.0
-    result = stats.mannwhitneyu(first, second, alternative=alternative, method=method)
+    result = scipy.stats.mannwhitneyu(first, second, alternative=alternative, method=method)
     return Outcome(float(result.statistic), min(1.0, float(result.pvalue)), floor, note=note)
 
 
@@ -79,10 +82,13 @@ def wilcoxon(first: Array, second: Array, alternative: str) -> Outcome:
     if not ties and changed.size <= 50:
         method, note = "exact", "exact"
     elif 2**changed.size <= EXACT_UP_TO:
-        method, note = stats.PermutationMethod(n_resamples=2**changed.size), "exact over all signs, because of ties"
+        method, note = (
+            scipy.stats.PermutationMethod(n_resamples=2**changed.size),
+            "exact over all signs, because of ties",
+        )
     else:
         method, note, floor = "asymptotic", "normal approximation", 0.0
-    result = stats.wilcoxon(changed, alternative=alternative, method=method)
+    result = scipy.stats.wilcoxon(changed, alternative=alternative, method=method)
     if changed.size < differences.size:
         note += f"; {differences.size - changed.size} equal pairs left out"
     return Outcome(float(result.statistic), min(1.0, float(result.pvalue)), floor, note=note)
@@ -97,7 +103,7 @@ def permutation(
     """
     arrangements = 2**first.size if paired else math.comb(first.size + second.size, first.size)
     exact = arrangements <= max(EXACT_UP_TO, n_resamples)
-    result = stats.permutation_test(
+    result = scipy.stats.permutation_test(
         (first, second),
         _difference_of_means,
         permutation_type="samples" if paired else "independent",
@@ -131,7 +137,7 @@ def difference_interval(
     error, df = standard_error(first, second, paired)
     if error == 0:
         return difference, difference, difference, ""
-    half = float(stats.t.isf((1 - confidence) / 2, df)) * error
+    half = float(scipy.stats.t.isf((1 - confidence) / 2, df)) * error
     return difference, difference - half, difference + half, ""
 
 

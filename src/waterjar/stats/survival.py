@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+import scipy
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats.intervals import BCA_FROM, bootstrap_bounds, mean_interval, t_bounds
@@ -218,7 +218,7 @@ def kaplan_meier(epochs: npt.ArrayLike, censored: npt.ArrayLike, *, confidence: 
     times, flags = times[known], flags[known]
     if times.size == 0:
         raise WaterjarError("no delay is observed: there is no curve to draw")
-    survival = stats.ecdf(stats.CensoredData.right_censored(times, flags)).sf
+    survival = scipy.stats.ecdf(scipy.stats.CensoredData.right_censored(times, flags)).sf
     with warnings.catch_warnings():
         # Said in the docstring instead: no bound exists where the curve is 1 or 0.
         warnings.filterwarnings("ignore", message="The confidence interval is undefined", category=RuntimeWarning)
