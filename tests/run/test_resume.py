@@ -280,3 +280,37 @@ def test_sealed_but_killed_before_its_ledger_line(tmp_path: Path) -> None:
     with pytest.raises(WaterjarError, match="is sealed"):
         Recorder(study / "run", {"x": 1}, resume=True, **OPTIONS)
     assert ledger.last_root(study / "run") == waterjar.open_run(study / "run").root_hash
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), WaterjarError("no space left")])
+def test_a_swap_of_the_root_that_fails_costs_one_step_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    """The checksums of rows that never became visible must not stay in the root."""
+    from waterjar.run.store import LocalStore
+
+    put_root = LocalStore.put_root
+
+    def fail_once(store: LocalStore, data: bytes) -> None:
+        monkeypatch.setattr(LocalStore, "put_root", put_root)
+        raise failure
+
+    def log(recorder: Recorder, epoch: int) -> None:
+        recorder.log(epoch=epoch, performance={"accuracy": 0.1 * epoch})
+
+    path = tmp_path / "run"
+    with pytest.raises(type(failure)), Recorder(path, {}, eval_sets=["a"]) as recorder:
+        log(recorder, 0)
+        log(recorder, 1)
+        monkeypatch.setattr(LocalStore, "put_root", fail_once)
+        log(recorder, 2)
+    assert waterjar.verify(path).state == "open"
+    with Recorder(path, {}, eval_sets=["a"], resume=True) as recorder:
+        assert recorder.last_step == 1
+        monkeypatch.setattr(LocalStore, "put_root", fail_once)
+        with pytest.raises(type(failure)):
+            log(recorder, 2)
+        log(recorder, 2)  # as the error advises
+        assert waterjar.verify(path).state == "open"
+    assert waterjar.open_run(path).load("performance")["accuracy"].values.ravel().tolist() == [0.0, 0.1, 0.2]
+    assert waterjar.verify(path).state == "sealed"

@@ -249,3 +249,30 @@ def test_roots_that_are_damaged_in_other_ways(run_path: Path) -> None:
     (run_path / "zarr.json").write_text(json.dumps(good))
     with pytest.raises(WaterjarError, match="has schema 7"):
         waterjar.verify(run_path)
+
+
+def test_a_ledger_line_cut_off_by_a_crash_is_written_anew(tmp_path: Path) -> None:
+    folder = waterjar.create_study(tmp_path / "study")
+    first, second = record(folder / "one", seed=1), record(folder / "two", seed=2)
+    file = folder / "ledger.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole[: whole.find(b"\n") + 40])  # killed while writing the second line
+    assert waterjar.verify(first).state == "sealed"
+    waterjar.create_study(folder)
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert [(line["run"], line["root"]) for line in lines] == [
+        (path.name, waterjar.open_run(path).root_hash) for path in (first, second)
+    ]
+    file.write_bytes(file.read_bytes().rstrip(b"\n"))  # an editor that leaves out the last newline
+    record(folder / "three", seed=3)
+    assert [json.loads(line)["run"] for line in file.read_bytes().splitlines()] == ["one", "two", "three"]
+
+
+def test_runs_sealed_without_a_line_are_entered_when_the_study_goes_on(tmp_path: Path) -> None:
+    folder = waterjar.create_study(tmp_path / "study")
+    path = record(folder / "one", seed=1)
+    (folder / "ledger.jsonl").unlink()  # killed between the seal and the line
+    (folder / "stray/.waterjar").mkdir(parents=True)
+    (folder / "stray/.waterjar/manifest.sha256").write_text("no run")
+    waterjar.create_study(folder)
+    assert json.loads((folder / "ledger.jsonl").read_text())["root"] == waterjar.open_run(path).root_hash

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from waterjar.errors import WaterjarError
 from waterjar.run.provenance import now
+from waterjar.run.root import read_root
 from waterjar.run.store import MANIFEST, sha256
 
 DECLARATION = "study.yaml"
@@ -23,9 +24,15 @@ def append(run: Path, run_id: str, root: str) -> None:
         return
     line = json.dumps({"run": place.name, "run_id": run_id, "root": root, "sealed": now()})
     try:
-        with (study / LEDGER).open("a") as file:
+        with (study / LEDGER).open("ab+") as file:
             fcntl.lockf(file, fcntl.LOCK_EX)
-            file.write(line + "\n")
+            file.seek(0)
+            whole, cut = _split(file.read())
+            if cut:
+                file.truncate(len(whole))
+            elif whole and not whole.endswith(b"\n"):
+                file.write(b"\n")
+            file.write(line.encode() + b"\n")
     except OSError as error:
         raise WaterjarError(
             f"{run} is sealed as {root}, but {study / LEDGER} could not be written: {error.strerror}"
@@ -36,6 +43,19 @@ def ensure(run: Path, run_id: str) -> None:
     """Enter a sealed run that was killed between its seal and its line."""
     if (run / MANIFEST).is_file() and last_root(run) is None:
         append(run, run_id, sha256((run / MANIFEST).read_bytes()))
+
+
+def ensure_all(study: Path) -> None:
+    """Enter every sealed run of a study that has no line yet."""
+    known = {entry["run"] for entry in entries(study)}
+    for manifest in sorted(study.glob(f"*/{MANIFEST}")):
+        run = manifest.parent.parent
+        try:
+            attributes = read_root(run)["attributes"]
+        except WaterjarError:  # not a run, or a damaged one: verify says so
+            continue
+        if run.name not in known and attributes["status"] == "sealed":
+            append(run, str(attributes["run_id"]), sha256(manifest.read_bytes()))
 
 
 def _place(run: Path) -> Path:
@@ -49,13 +69,23 @@ def entries(study: Path) -> list[dict[str, str]]:
     if not file.is_file():
         return []
     found = []
-    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+    for number, line in enumerate(_split(file.read_bytes())[0].splitlines(), 1):
         try:
             entry = json.loads(line)
             found.append({key: str(entry[key]) for key in ("run", "run_id", "root", "sealed")})
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise WaterjarError(f"{file}, line {number} is not an entry of a ledger: {line[:80]!r}") from error
     return found
+
+
+def _split(text: bytes) -> tuple[bytes, bytes]:
+    """What a ledger holds, and a last line that a crash cut off: such a line never was an entry."""
+    end = text.rfind(b"\n") + 1
+    try:
+        json.loads(text[end:] or b"{}")
+    except ValueError:
+        return text[:end], text[end:]
+    return text, b""
 
 
 def last_root(run: Path) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run import ledger
 from waterjar.run.identity import plain
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
@@ -178,6 +179,7 @@ def create_study(
     if file.is_file() and file.read_text() != text and not replace:
         raise WaterjarError(f"{file} declares another study: choose another directory, or change that file by hand")
     LocalStore(folder).put(DECLARATION, text.encode())
+    ledger.ensure_all(folder)  # a run may have been killed between its seal and its line
     return folder
 
 

@@ -43,6 +43,7 @@ class TreeWriter:
         """Everything put inside becomes visible at its end; on an error the run stays as it was."""
         nodes, groups = dict(self.nodes), dict(self.groups)
         series = {key: (group.length, dict(group.series)) for key, group in self.groups.items()}
+        checks = [(one, list(one.crcs)) for group in self.groups.values() for one in group.series.values()]
         attributes = dict(self.attributes)
         try:
             yield
@@ -56,6 +57,8 @@ class TreeWriter:
             for key, (length, arrays) in series.items():
                 groups[key].series = arrays
                 groups[key].set_length(length)
+            for one, crcs in checks:  # after set_length, which may have settled a row that never became visible
+                one.crcs = crcs
             self.attributes.clear()
             self.attributes.update(attributes)
             raise
