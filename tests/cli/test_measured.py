@@ -64,7 +64,8 @@ class TestDiagnose:
         found = json.loads(run("diagnose", study, "--only", "rigidity", "--json"))
         assert set(found["seals"].values()) == {"sealed"}
         assert "late_[bold]" in found["verdicts"]
-        assert json.loads(found["settings"]["rigidity"])["threshold"] == 0.6
+        assert found["settings"]["rigidity"]["threshold"] == 0.6
+        assert found["roots"]["late-1"] == waterjar.open_run(study / "late-1").root_hash
 
     def test_settings_reach_the_metric(self, study: Path) -> None:
         last = rows(run("diagnose", study, "--only", "ad", "--set", "threshold=0.95", "--csv"))
@@ -89,6 +90,8 @@ class TestDiagnose:
             (["--set", "rigidty.threshold=1"], "did you mean 'rigidity'"),
             (["--set", "threshold=[1"], "cannot be read"),
             (["--where", "seed=99"], "no runs in"),
+            (["--only", ","], "--only names nothing"),
+            (["--csv", "--json"], "one format at a time"),
         ],
     )
     def test_bad_requests(self, study: Path, arguments: list[str], message: str) -> None:
@@ -146,6 +149,29 @@ class TestCompare:
         assert float(late["seconds"]) == 9.0
         assert late["significant"] == "True"
 
+    def test_differences_are_not_tested_as_if_they_were_unpaired(self, study: Path) -> None:
+        with pytest.raises(WaterjarError, match="sfr_rel: these are differences to the baseline"):
+            run("compare", study, "--metrics", "sfr_rel,patched_accuracy", "--unpaired")
+
+    def test_improvement_goes_by_the_direction(self, study: Path) -> None:
+        found = {r["metric"]: r for r in rows(run("compare", study, "--metrics", "sfr_rel,masked_accuracy", "--csv"))
+                 if r["is_baseline"] == "False"}  # fmt: skip
+        assert float(found["sfr_rel"]["probability_larger"]) == 1.0
+        assert float(found["sfr_rel"]["improvement"]) == 0.0  # lower is better
+        assert float(found["masked_accuracy"]["improvement"]) == 0.0  # and it is lower where higher is better
+
+    def test_censored_seeds_are_called_so(self, study: Path) -> None:
+        text = run("compare", study, "--metrics", "ad", "--set", "threshold=0.95")
+        assert "3 never_reached" in text and "ad_restricted counts them" in text
+        found = rows(run("compare", study, "--metrics", "ad", "--set", "threshold=0.95", "--csv"))
+        assert {r["missing"] for r in found} == {"3 never_reached"}
+
+    def test_tables_carry_root_hashes(self, study: Path) -> None:
+        root = waterjar.open_run(study / "late-2").root_hash
+        assert root in run("compare", study, "--metrics", "sfr_rel", "--latex")
+        assert root[:12] in rows(run("compare", study, "--metrics", "sfr_rel", "--csv"))[1]["roots"]
+        assert root in {r["root"] for r in rows(run("diagnose", study, "--only", "sfr", "--csv"))}
+
     def test_latex_and_json(self, study: Path) -> None:
         text = run("compare", study, "--metrics", "sfr_rel", "--latex")
         assert text.startswith("\\begin{tabular}") and "late\\_[bold]" in text and "$\\pm$" in text
@@ -190,6 +216,16 @@ class TestCompare:
         assert "differs in shortcut.rate" in lonely["reason"] and lonely["difference"] == ""
 
 
+def test_control_characters_are_shown_not_sent(tmp_path: Path) -> None:
+    folder = waterjar.create_study(tmp_path / "s")
+    einstellung(folder / "a", scenario="scratch_t2")
+    einstellung(folder / "b", learner="er\x1b[31m\n[red]")
+    diagnosed, compared = ["diagnose", folder, "--only", "sfr"], ["compare", folder, "--metrics", "sfr"]
+    for arguments in (diagnosed, [*diagnosed, "--csv"], compared, [*compared, "--latex"]):
+        assert "\x1b[31m" not in run(*arguments)
+        assert "x1b" in run(*arguments)
+
+
 class TestSensitivity:
     @pytest.mark.parametrize("over", ["patch.rate", "shortcut.rate", "rate"])
     def test_over_a_setting_of_the_runs(self, sweep: Path, over: str) -> None:
@@ -219,6 +255,7 @@ class TestSensitivity:
             (["--over", "shortcut.ratte"], "did you mean 'shortcut.rate'"),
             (["--over", "rate"], "all runs have shortcut.rate = 0.5"),
             (["--over", "rate", "--values", "1"], "is one of the runs"),
+            (["--over", "seed"], "is what results are averaged over"),
             (["--over", "threshold", "--values", "[,"], "cannot be read"),
         ],
     )

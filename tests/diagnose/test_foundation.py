@@ -179,14 +179,14 @@ class TestDiagnose:
         file.write_bytes(bytes(data))
         again = diagnose(study, only=["cost"])
         assert again.seals["sgd-1"] == "tampered"
-        assert again.origin["cost"]["sgd-1"] == "1 changed (sgd-1)"
+        assert again.origin["cost"]["sgd-1"] == "changed: sgd-1"
         assert again.origin["cost"]["er-2"] == "cached"
 
     def test_a_newer_metric_is_noticed(self, study: waterjar.Study, monkeypatch: pytest.MonkeyPatch) -> None:
         diagnose(study, only=["cost"])
         newer = Family("cost", "What it cost", "run", ("resources",), cost.measure, version=2)
         monkeypatch.setitem(families(), "cost", newer)
-        assert set(diagnose(study, only=["cost"]).origin["cost"].values()) == {"a metric has a newer version"}
+        assert set(diagnose(study, only=["cost"]).origin["cost"].values()) == {"a metric has another version"}
 
     def test_a_new_run_costs_only_itself(self, study: waterjar.Study) -> None:
         diagnose(study, only=["cost"])
@@ -201,6 +201,52 @@ class TestDiagnose:
         again = diagnose(study, only=["cost"])
         assert set(again.origin["cost"].values()) == {"new"}
         xr.testing.assert_identical(first.results["cost"], again.results["cost"])
+
+    @pytest.mark.parametrize(
+        "meta",
+        [
+            [],
+            {},
+            {"made_of": []},
+            {"made_of": {"runs": {}}},
+            {"made_of": {"runs": [], "versions": ""}},
+            {"made_of": {"runs": {}, "versions": "", "format": 1}, "variables": {}, "attrs": {}},
+            {"made_of": {"runs": {}, "versions": "", "format": 1}, "variables": {"x": {"dims": [7]}}, "attrs": {}},
+        ],
+    )
+    def test_strange_cache_files_are_recomputed(self, study: waterjar.Study, meta: object) -> None:
+        first = diagnose(study, only=["cost"])
+        for file in (study.path / whole.FOLDER).glob("*.npz"):
+            with file.open("wb") as stream:
+                np.savez(stream, __meta__=np.frombuffer(json.dumps(meta).encode(), np.uint8))
+        (study.path / whole.FOLDER / "seals.json").write_text(json.dumps({"sgd-1": [], "sgd-2": ["x", "y"], "er-2": 3}))
+        xr.testing.assert_identical(first.results["cost"], diagnose(study, only=["cost"]).results["cost"])
+
+    def test_a_run_changed_with_its_time_set_back_is_noticed(self, study: waterjar.Study) -> None:
+        diagnose(study, only=["cost"])
+        file = next((study.path / "sgd-1/resources/seconds").rglob("c/*"))
+        before, data = file.stat(), bytearray(file.read_bytes())
+        data[3] ^= 1
+        file.write_bytes(bytes(data))
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert diagnose(study, only=["cost"]).seals["sgd-1"] == "tampered"
+
+    def test_a_refusal_is_kept_and_given_up_when_runs_change(
+        self, study: waterjar.Study, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calls = []
+
+        def refuse(source: object) -> xr.Dataset:
+            calls.append(source)
+            raise WaterjarError("not with me")
+
+        monkeypatch.setitem(families(), "cost", Family("cost", "Cost", "study", ("resources",), refuse))
+        for _ in range(2):
+            assert diagnose(study).passed_over["cost"] == "not with me"
+        assert len(calls) == 1
+        record(study.path / "sgd-9", 9)
+        assert diagnose(waterjar.open_study(study.path)).passed_over["cost"] == "not with me"
+        assert len(calls) == 2
 
     def test_an_older_format_is_recomputed(self, study: waterjar.Study, monkeypatch: pytest.MonkeyPatch) -> None:
         diagnose(study, only=["cost"])
@@ -254,6 +300,16 @@ class TestDiagnose:
         (study.path / "sgd-1/zarr.json").write_text(json.dumps({"node_type": "group", "zarr_format": 3})[:-3])
         with pytest.raises(WaterjarError, match="status != damaged"):
             diagnose(waterjar.open_study(study.path))
+
+    def test_settings_are_plain(self) -> None:
+        def measure(source: object, *, window: int = 3, levels: object = (0.1,)) -> xr.Dataset:
+            raise NotImplementedError
+
+        family = Family("f", "F", "study", ("performance",), measure)
+        given = family.settings({"window": np.int64(2), "levels": np.array([0.5])})
+        assert given == {"window": 2, "levels": [0.5]} and type(given["window"]) is int
+        with pytest.raises(WaterjarError, match="settings are numbers"):
+            family.settings({"levels": object()})
 
     def test_progress_is_told(self, study: waterjar.Study) -> None:
         seen: list[tuple[str, int, int]] = []

@@ -15,14 +15,17 @@ from waterjar.cli.measured import (
     Where,
     names_in,
     number,
+    one_format,
     quantity,
     run_diagnose,
     settings_by_family,
+    shown_names,
     study_at,
+    warn,
     warnings_of,
     with_interval,
 )
-from waterjar.cli.output import AsJson, print_json, print_rich, row, table
+from waterjar.cli.output import AsJson, print_json, print_rich, row, table, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +58,8 @@ def command(
     from waterjar.diagnose.compare import compare_cells  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.registry import families, find_metric  # noqa: PLC0415
 
-    names = names_in(metrics) or []
+    one_format(csv=as_csv, json=as_json, latex=as_latex)
+    names = names_in(metrics, "--metrics") or []
     study = study_at(path, where)
     wanted = list(dict.fromkeys(find_metric(name).family for name in names))
     settings = settings_by_family(sets, wanted)
@@ -71,9 +75,11 @@ def command(
         plain = compared.astype(object).where(compared.notna(), None)
         print_json({"comparisons": plain.to_dict("records"), "seals": found.seals, "passed_over": found.passed_over})
     elif as_csv:
-        sys.stdout.write(compared.to_csv(index=False))
+        warn(found)
+        sys.stdout.write(shown_names(compared).to_csv(index=False))
     elif as_latex:
-        sys.stdout.write(_latex(compared))
+        warn(found)
+        sys.stdout.write(_latex(compared, found))
     else:
         _print(compared, found, alpha)
 
@@ -94,8 +100,8 @@ def _costs(study: Any, fresh: bool) -> pd.DataFrame:
 
 def _cells(line: pd.Series) -> list[str]:
     mean = with_interval(line["mean"], line["low"], line["high"])
-    if line["n_missing"]:
-        mean += f" ({line['n_missing']} missing)"
+    if line["missing"]:
+        mean = f"{mean} ({line['missing']})" if line["n"] else line["missing"]
     if line["is_baseline"]:
         return [line["metric"], line["group"], str(line["n"]), mean, "baseline", "", "", ""]
     return [
@@ -106,7 +112,7 @@ def _cells(line: pd.Series) -> list[str]:
         with_interval(line["difference"], line["difference_low"], line["difference_high"]),
         number(line["p_value"]),
         number(line["p_corrected"]) + (" *" if line["significant"] else ""),
-        with_interval(line["effect_size"], line["effect_low"], line["effect_high"]),
+        f"{with_interval(line['effect_size'], line['effect_low'], line['effect_high'])} {line['effect_name']}",
     ]
 
 
@@ -120,7 +126,7 @@ def _print(compared: pd.DataFrame, found: Diagnosis, alpha: float) -> None:
     made = table(title, [*_HEADER, *costs])
     for _, line in compared.iterrows():
         shown = _cells(line)
-        shown[0] = find_metric(shown[0]).label
+        shown[0] = found.declared(shown[0]).label
         row(made, *shown, *(quantity(line[name], find_metric(name).units) for name in costs))
     lines: list[Any] = [made]
     if len(tests):
@@ -128,13 +134,20 @@ def _print(compared: pd.DataFrame, found: Diagnosis, alpha: float) -> None:
         how = f"{tests.iloc[0]['test']}, {over}; * p corrected <= {alpha:g}"
         least = tests["smallest_exact_p"].min()
         lines.append(f"{how}. Smallest p that an exact test could give here: {number(least)}")
-    reasons = {
-        f"{line['group']}, {line['metric']}: {line['reason']}" for _, line in compared.iterrows() if line["reason"]
+    said = {
+        f"{line['group']}, {line['metric']}: {line['reason']}"
+        for _, line in compared.iterrows()
+        if line["reason"] and not line["missing"]
     }
-    print_rich(*lines, *sorted(reasons), *warnings_of(found))
+    if "ad" in set(compared["metric"]) and compared["missing"].str.contains("never_reached").any():
+        lines.append(
+            "Seeds that never reach the threshold have no AD; ad_restricted counts them, up to the shorter budget"
+        )
+    said |= {f"{line['group']}: {line['baseline_note']}" for _, line in compared.iterrows() if line["baseline_note"]}
+    print_rich(*lines, *sorted(said), *warnings_of(found))
 
 
-def _latex(compared: pd.DataFrame) -> str:
+def _latex(compared: pd.DataFrame, found: Diagnosis) -> str:
     from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
 
     costs = [name for name in _COSTS if name in compared and compared[name].notna().any()]
@@ -144,4 +157,9 @@ def _latex(compared: pd.DataFrame) -> str:
         declared = find_metric(shown[0])
         shown[0] = declared.symbol or declared.name
         lines.append([*shown, *(quantity(line[name], find_metric(name).units) for name in costs)])
-    return latex_table([*_HEADER, *costs], lines)
+    roots = [f"% {entry.root_hash or 'unsealed'}  {visible(entry.name)}\n" for entry in found.study.entries]
+    return (
+        latex_table([*_HEADER, *costs], lines)
+        + "% made by waterjar from the runs with these root hashes\n"
+        + "".join(roots)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +13,15 @@ from waterjar.cli.measured import (
     Fresh,
     Set,
     Where,
+    Workers,
     names_in,
+    one_format,
     origin_of,
     run_diagnose,
     settings_by_family,
+    shown_names,
     study_at,
+    warn,
     warnings_of,
     with_interval,
 )
@@ -25,7 +30,6 @@ from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from waterjar.diagnose.registry import Metric
     from waterjar.diagnose.study import Diagnosis
 
 NAME = "diagnose"
@@ -38,20 +42,24 @@ def command(
     where: Where = None,
     sets: Set = None,
     fresh: Fresh = False,
+    workers: Workers = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print one row per metric, cell and seed.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure how the runs learned. Results are kept beside the runs: a second call is instant."""
-    names = names_in(only)
+    one_format(csv=as_csv, json=as_json)
+    names = names_in(only, "--only")
     study = study_at(path, where)
-    found = run_diagnose(study, names, settings_by_family(sets, names), fresh)
+    found = run_diagnose(study, names, settings_by_family(sets, names), fresh, workers)
     rows = found.table()
     if names is not None:
         rows = rows[rows.metric.isin(names) | rows.family.isin(names)]
     if as_json:
         print_json(_plain(found, rows))
     elif as_csv:
-        sys.stdout.write(rows.to_csv(index=False))
+        warn(found)
+        roots = [found.roots[cell, seed] for cell, seed in zip(rows.cell, rows.seed, strict=True)]
+        sys.stdout.write(shown_names(rows.assign(root=roots)).to_csv(index=False))
     else:
         _print(found, rows)
 
@@ -63,7 +71,8 @@ def _plain(found: Diagnosis, rows: pd.DataFrame) -> dict[str, Any]:
         "seals": found.seals,
         "origin": found.origin,
         "passed_over": found.passed_over,
-        "settings": {family: result.attrs["settings"] for family, result in found.results.items()},
+        "settings": {family: json.loads(result.attrs["settings"]) for family, result in found.results.items()},
+        "roots": {entry.name: entry.root_hash for entry in found.study.entries},
     }
 
 
@@ -84,14 +93,14 @@ def _print(found: Diagnosis, rows: pd.DataFrame) -> None:
     for name, family in families().items():
         part = rows[rows.family == name]
         if not part.empty:
-            print_rich(*_tables(f"{family.title} (mean over seeds, 95 % t interval)", part, family.metrics))
+            print_rich(*_tables(f"{family.title} (mean over seeds, 95 % t interval)", part, found))
     said = verdicts(found)
     if said:
         print_rich(*(f"{name}: {sentence}" for name, sentence in said.items()), "")
     print_rich(*warnings_of(found), *origin_of(found))
 
 
-def _tables(title: str, rows: pd.DataFrame, declared: dict[str, Metric]) -> list[Any]:
+def _tables(title: str, rows: pd.DataFrame, found: Diagnosis) -> list[Any]:
     """Metrics down, cells across; more cells than fit on a page go into further tables."""
     cells = list(dict.fromkeys(rows["name"]))
     made = []
@@ -99,10 +108,10 @@ def _tables(title: str, rows: pd.DataFrame, declared: dict[str, Metric]) -> list
         shown = cells[start : start + _MOST_CELLS]
         made.append(table(title if not start else "", ["metric", *shown]))
         for name in dict.fromkeys(rows.metric):
-            units = declared[name].units
-            texts = [_cell(rows[(rows.metric == name) & (rows["name"] == cell)], units) for cell in shown]
+            declared = found.declared(name)
+            texts = [_cell(rows[(rows.metric == name) & (rows["name"] == cell)], declared.units) for cell in shown]
             if set(texts) != {"–"} or len(cells) <= _MOST_CELLS:
-                row(made[-1], declared[name].label, *texts)
+                row(made[-1], declared.label, *texts)
     return made
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from waterjar.cli.output import visible
+
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -16,6 +18,12 @@ _ESCAPES = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
+    "→": r"$\to$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "<": r"$<$",
+    ">": r"$>$",
+    "≤": r"$\le$",
     "–": "--",
     "*": r"$^{*}$",
 }
@@ -27,7 +35,7 @@ def escape(text: str) -> str:
     >>> print(escape("ewc_on, 50 % ± 1"))
     ewc\_on, 50 \% $\pm$ 1
     """
-    return "".join(_ESCAPES.get(character, character) for character in text)
+    return "".join(_ESCAPES.get(character, character) for character in visible(text))
 
 
 def latex_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterjar.cli.output import visible
+
 if TYPE_CHECKING:
+    import pandas as pd
+
     from waterjar.diagnose.study import Diagnosis
     from waterjar.run.study import Study
 
 Where = Annotated[str | None, typer.Option(help='Only runs with this, such as "learner=derpp and seed in (1, 2)".')]
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, such as threshold=0.8 or rigidity.threshold=0.8.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Threads for long measurements; as many as there are cores by default.")
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Measure again, whatever the cache has.")]
 
@@ -74,33 +81,68 @@ def settings_by_family(given: Sequence[str] | None, only: Sequence[str] | None =
     return found
 
 
-def names_in(text: Sequence[str] | None) -> list[str] | None:
-    """Names given one by one or with commas."""
+def names_in(text: Sequence[str] | None, option: str) -> list[str] | None:
+    """Names given one by one or with commas; the same name twice counts once."""
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+
     if text is None:
         return None
-    return [name.strip() for part in text for name in part.split(",") if name.strip()]
+    names = list(dict.fromkeys(name.strip() for part in text for name in part.split(",") if name.strip()))
+    if not names:
+        raise WaterjarError(f"{option} names nothing: give names, such as ad,pd,sfr_rel; docs/metrics.md lists them")
+    return names
+
+
+def one_format(**asked: bool) -> None:
+    """Refuse two formats at once."""
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+
+    given = [f"--{name}" for name, wanted in asked.items() if wanted]
+    if len(given) > 1:
+        raise WaterjarError(f"{' and '.join(given)}: one format at a time")
+
+
+def warn(diagnosis: Diagnosis) -> None:
+    """Say on stderr what a reader must know, where the output itself is for a program."""
+    for line in warnings_of(diagnosis):
+        sys.stderr.write(f"waterjar: {visible(line)}\n")
+
+
+def shown_names(table: pd.DataFrame) -> pd.DataFrame:
+    """Names that come from files, with control characters made visible: a CSV may end in a terminal."""
+    columns = [column for column in ("name", "group", "scenario", "baseline") if column in table]
+    return table.assign(**{column: [visible(str(text)) for text in table[column]] for column in columns})
 
 
 def run_diagnose(
-    study: Study, only: Sequence[str] | None, settings: Mapping[str, Mapping[str, Any]], fresh: bool
+    study: Study,
+    only: Sequence[str] | None,
+    settings: Mapping[str, Mapping[str, Any]],
+    fresh: bool,
+    workers: int | None = None,
 ) -> Diagnosis:
     """Measure with a progress bar that says how long is left; Ctrl-C stops, and what is measured stays measured."""
+    import os  # noqa: PLC0415
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
     from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     from waterjar.diagnose.study import diagnose  # noqa: PLC0415
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         tasks: dict[str, Any] = {}
 
-        def watch(family: str, done: int, total: int) -> None:
+        def watch(family: str, done: float, total: int) -> None:
             if family not in tasks:
                 tasks[family] = progress.add_task(family, total=total)
             progress.update(tasks[family], completed=done)
 
         try:
-            return diagnose(study, only=only, settings=settings, fresh=fresh, watch=watch)
+            with ThreadPoolExecutor(workers or cores) as pool:  # kernels let go of the interpreter's lock
+                return diagnose(study, only=only, settings=settings, fresh=fresh, watch=watch, executor=pool)
         except KeyboardInterrupt:
             progress.stop()
             sys.stderr.write("stopped; what was measured is kept: the same command goes on from there\n")

@@ -33,12 +33,13 @@ def _finite(value: Any) -> Any:
 def table(title: str, columns: Sequence[str]) -> Table:
     """A table in the house style; cells are escaped by `row`."""
     from rich import box  # noqa: PLC0415 - not for --help
+    from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     made = Table(title=visible(title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     made.min_width = len(title)
     for column in columns:
-        made.add_column(column, overflow="fold")
+        made.add_column(escape(visible(column)), overflow="fold")
     return made
 
 

@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from waterjar.cli.measured import Set, Where, number, settings_by_family, study_at, with_interval
+from waterjar.cli.measured import (
+    Set,
+    Where,
+    number,
+    one_format,
+    run_diagnose,
+    settings_by_family,
+    shown_names,
+    study_at,
+    warn,
+    with_interval,
+)
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 
 NAME = "sensitivity"
@@ -31,19 +42,22 @@ def command(
     from waterjar.diagnose.sensitivity import sensitivity  # noqa: PLC0415
     from waterjar.errors import WaterjarError  # noqa: PLC0415
 
+    one_format(csv=as_csv, json=as_json)
     declared = find_metric(metric)
     try:
         tried = None if values is None else [yaml.safe_load(text) for text in values.split(",")]
     except yaml.YAMLError as error:
         raise WaterjarError(f"--values {values}: cannot be read: {error}") from error
     settings = settings_by_family(sets, [declared.family])
-    means, trends = sensitivity(study_at(path, where), metric, over, values=tried, settings=settings)
+    study = study_at(path, where)
+    means, trends = sensitivity(study, metric, over, values=tried, settings=settings)
+    warn(run_diagnose(study, [metric], settings, False))
     if as_json:
         found = {"means": means, "trends": trends}
         print_json({k: t.astype(object).where(t.notna(), None).to_dict("records") for k, t in found.items()})
         return
     if as_csv:
-        sys.stdout.write(means.to_csv(index=False))
+        sys.stdout.write(shown_names(means).to_csv(index=False))
         return
     setting = means["setting"].iloc[0]
     made = table(

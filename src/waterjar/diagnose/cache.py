@@ -6,12 +6,14 @@ file per family, unit and settings, replaced when stale, so that the cache does 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,19 @@ from waterjar.run.store import PRIVATE, LocalStore
 
 FOLDER = ".waterjar/diagnostics"
 _META = "__meta__"
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    MemoryError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What a file that is not what we wrote may give."""
 _FORMAT = 1
 
 
@@ -43,14 +58,16 @@ def fingerprint(run: Path) -> str:
                 stat = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118 - a hundred thousand of them
             except FileNotFoundError:  # a live run: renamed since the folder was read, and changed in any case
                 continue
-            digest.update(f"{place}/{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+            # the time of the inode too: that of the contents can be set back
+            marks = f"{stat.st_size}\0{stat.st_mtime_ns}\0{stat.st_ctime_ns}"
+            digest.update(f"{place}/{name}\0{marks}\n".encode())
     return digest.hexdigest()
 
 
 def cached(
     family: Family,
     unit: str,
-    runs: Iterable[Path],
+    runs: Mapping[str, str],
     settings: Mapping[str, Any],
     folder: Path,
     compute: Callable[[], xr.Dataset],
@@ -59,20 +76,24 @@ def cached(
 ) -> tuple[xr.Dataset, str]:
     """The result and where it came from: `cached`, `new`, or why what was there is stale.
 
-    `unit` names what is measured (a run, a cell or the study), `folder` is the directory above the runs.
+    `unit` names what is measured (a run, a cell or the study), `runs` has the fingerprints of its runs by name,
+    `folder` is the directory above them. A refusal (a WaterjarError) is kept like a result.
     """
-    made_of = {
-        "format": _FORMAT,
-        "versions": family.versions,
-        "runs": {run.name: fingerprint(run) for run in runs},
-    }
+    made_of = _made_of(family, runs)
     tag = hashlib.sha256(json.dumps([unit, settings], sort_keys=True).encode()).hexdigest()[:16]
     key = f"{FOLDER}/{family.name}-{tag}.npz"
     before, found = _read(folder / key)
     why = _difference(before, made_of)
-    if found is not None and not why and not fresh:
+    if before is not None and not why and not fresh:
+        if found is None:
+            raise WaterjarError(before["refused"])
         return found, "cached"
-    result = compute()
+    try:
+        result = compute()
+    except WaterjarError as error:
+        with contextlib.suppress(WaterjarError):
+            LocalStore(folder).put(key, _pack(xr.Dataset(), {**made_of, "refused": str(error)}))
+        raise
     try:
         LocalStore(folder).put(key, _pack(result, made_of))
     except WaterjarError:  # a full or read-only disk costs the second call its speed, nothing else
@@ -80,18 +101,28 @@ def cached(
     return result, why or "new"
 
 
+def piece_key(family: Family, unit: str, runs: Mapping[str, str], settings: Mapping[str, Any]) -> str:
+    """A name for the pieces of a result in the making: another one whenever the result would be stale."""
+    text = json.dumps([family.name, unit, settings, _made_of(family, runs)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _made_of(family: Family, runs: Mapping[str, str]) -> dict[str, Any]:
+    return {"format": _FORMAT, "versions": family.versions, "runs": dict(runs)}
+
+
 def _difference(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> str:
     """Why a stored result is stale; empty if it is not, or if there is none."""
-    if before is None or before == now:
+    if before is None or {key: before[key] for key in now} == now:
         return ""
     if before.get("format") != now["format"]:
         return "waterjar changed how results are kept"
     if before["versions"] != now["versions"]:
-        return "a metric has a newer version"
+        return "a metric has another version"
     old, new = before["runs"], now["runs"]
     changed = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
     parts = {"changed": changed, "new": sorted(new.keys() - old.keys()), "gone": sorted(old.keys() - new.keys())}
-    return "; ".join(f"{len(names)} {word} ({_few(names)})" for word, names in parts.items() if names)
+    return "; ".join(f"{word}: {_few(names)}" for word, names in parts.items() if names)
 
 
 def _few(names: list[str]) -> str:
@@ -124,11 +155,17 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, xr.Dataset | None]:
     try:
         with np.load(file, allow_pickle=False) as stored:
             meta = json.loads(stored[_META].tobytes())
+            made_of = meta["made_of"]
+            if not isinstance(made_of["runs"], dict) or not isinstance(made_of["versions"], str):
+                return None, None
+            if isinstance(made_of.get("refused"), str):
+                return made_of, None
             parts: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
             for i, (name, about) in enumerate(meta["variables"].items()):
                 values = stored[str(i)]
                 values = values.astype(object) if values.dtype.kind == "U" else values
                 parts[about["coord"]][name] = (tuple(about["dims"]), values, about["attrs"])
-            return meta["made_of"], xr.Dataset(*parts, attrs=meta["attrs"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
+            found = xr.Dataset(*parts, attrs=meta["attrs"])
+            return (made_of, found) if parts[0] else (None, None)
+    except _UNREADABLE:
         return None, None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
+from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity.baseline import find_baselines
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
@@ -30,9 +32,20 @@ def compare_cells(
 
     `baseline` is a scenario (every cell is compared with the cell of that scenario which has its settings: one per
     backbone, say) or the name of one cell. The columns are those of `stats.compare_many`, with `baseline` beside
-    them. Cells without a baseline keep their means, and `reason` says why they are not compared.
+    them. Cells without a baseline keep their means, and `reason` says why they are not compared. `improvement` is the
+    probability that a seed of the cell is better than its partner, by the metric's direction; `missing` counts the
+    reasons of missing values, `roots` has the root hashes of the cell's runs.
     """
     study = diagnosis.study
+    if not names:
+        raise WaterjarError("no metrics are named: name some, such as ad, pd, sfr_rel; docs/metrics.md lists them")
+    names = list(dict.fromkeys(names))
+    relative = [name for name in names if find_metric(name).relative]
+    if relative and not paired:
+        raise WaterjarError(
+            f"{', '.join(relative)}: these are differences to the baseline, taken seed by seed. Leave out --unpaired, "
+            "or compare the accuracies themselves (patched_accuracy, masked_accuracy)"
+        )
     found, notes = find_baselines(study, baseline)
     if not any(found.values()):
         raise WaterjarError(f"baseline '{baseline}': {next(iter(notes.values()))}")
@@ -46,11 +59,19 @@ def compare_cells(
             for cell in members:
                 alone = block[block.group == shown[cell]]
                 made = compare_many(alone, baseline=shown[cell], paired=paired, alpha=alpha)
-                parts.append(made.assign(is_baseline=False, baseline="", reason=notes.get(cell, "")))
+                parts.append(made.assign(is_baseline=False, baseline="", baseline_note="", reason=notes.get(cell, "")))
         else:
             made = compare_many(block, baseline=shown[base], paired=paired, test=test, alpha=alpha)
-            parts.append(made.assign(baseline=shown[base]))
+            told = {shown[cell]: notes.get(cell, "") for cell in members}
+            parts.append(made.assign(baseline=shown[base], baseline_note=made.group.map(told)))
     table = pd.concat(parts, ignore_index=True).drop(columns=_CORRECTED)
+    table = table.rename(columns={f"improvement{end}": f"probability_larger{end}" for end in ("", "_low", "_high")})
+    table = _with_improvement(table, diagnosis)
+    table["missing"] = [_why(rows, line.metric, line.group) for line in table.itertuples()]
+    hashes = diagnosis.roots
+    table["roots"] = [
+        " ".join(hashes[key][:12] for key in sorted(hashes) if shown[key[0]] == group) for group in table.group
+    ]
     order = {name: i for i, name in enumerate(names)}
     table = table.iloc[
         sorted(range(len(table)), key=lambda i: (order[table.metric[i]], table.baseline[i], not table.is_baseline[i]))
@@ -58,3 +79,22 @@ def compare_cells(
     table = correct(table, family=family, method=correction)
     table["significant"] = table["p_corrected"] <= alpha
     return table
+
+
+def _with_improvement(table: pd.DataFrame, diagnosis: Diagnosis) -> pd.DataFrame:
+    """The probability of being better: of being larger, or smaller, or unknown where no direction is better."""
+    ends = ("", "_low", "_high")
+    larger = table[[f"probability_larger{end}" for end in ends]].to_numpy(float)
+    better = np.full(larger.shape, np.nan)
+    directions = [diagnosis.declared(name).direction for name in table.metric]
+    for i, direction in enumerate(directions):
+        if direction == "higher":
+            better[i] = larger[i]
+        elif direction == "lower":
+            better[i] = 1 - larger[i][[0, 2, 1]]
+    return table.assign(direction=directions, **{f"improvement{end}": better[:, k] for k, end in enumerate(ends)})
+
+
+def _why(rows: pd.DataFrame, metric: str, group: str) -> str:
+    gone = rows[(rows.metric == metric) & (rows.group == group) & rows.value.isna()]
+    return ", ".join(f"{count} {reason}" for reason, count in gone.reason.value_counts().items())

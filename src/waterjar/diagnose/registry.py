@@ -56,6 +56,8 @@ class Metric:
     """The variable with ONE number per seed, where the metric itself has more; empty where it is that variable."""
     symbol: str = ""
     """As papers write it, if they do: AD."""
+    relative: bool = False
+    """Whether it is a difference to the baseline already, seed by seed: tests then are against 0."""
 
     @property
     def label(self) -> str:
@@ -103,12 +105,22 @@ class Family:
         parameters = inspect.signature(self.measure).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
+    @property
+    def in_pieces(self) -> bool:
+        """Whether `measure` takes a `Job`: it is long, and can go on where it was stopped."""
+        return "job" in inspect.signature(self.measure).parameters
+
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All settings, those given in the place of the defaults; an unknown one is an error."""
         for name in given:
             if name not in self.defaults:
                 raise unknown_name(f"{self.name}: setting", name, self.defaults)
-        return {**self.defaults, **given}
+        full = {**self.defaults, **given}
+        try:  # a result says in JSON how it was made
+            json.dumps(full, default=_plain)
+        except (TypeError, ValueError) as error:
+            raise WaterjarError(f"{self.name}: settings are numbers, text, lists and the like: {error}") from None
+        return {name: _plain(value) for name, value in full.items()}
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -120,6 +132,11 @@ class Family:
         """Changes whenever a number of this family may change."""
         own = {name: m.version for name, m in sorted(self.metrics.items())}
         return json.dumps({self.name: self.version, **own})
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers and arrays as Python's."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 _METRICS: dict[str, Metric] = {}
@@ -139,24 +156,26 @@ def metric(
     needs: tuple[str, ...],
     summary: str = "",
     symbol: str = "",
+    relative: bool = False,
 ) -> Callable[[Function], Function]:
     """Declare the decorated function as a metric; it is returned as it is."""
 
     def declare(function: Function) -> Function:
         declared = Metric(
-            name,
-            family,
-            long_name,
-            formula,
-            units,
-            direction,
-            range,
-            citation,
-            version,
-            needs,
-            function,
-            summary,
-            symbol,
+            name=name,
+            family=family,
+            long_name=long_name,
+            formula=formula,
+            units=units,
+            direction=direction,
+            range=range,
+            citation=citation,
+            version=version,
+            needs=needs,
+            compute=function,
+            summary=summary,
+            symbol=symbol,
+            relative=relative,
         )
         other = _METRICS.get(name)
         if other is not None and other.compute.__module__ != function.__module__:

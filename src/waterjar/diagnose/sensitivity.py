@@ -10,6 +10,8 @@ import pandas as pd
 from waterjar.diagnose.registry import families, find_metric
 from waterjar.diagnose.study import diagnose, tidy
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.identity import SEED_KEYS
+from waterjar.run.root import read_root
 from waterjar.run.study import Study, flat, name_cells
 from waterjar.stats.correlation import correlate_pair
 from waterjar.stats.intervals import mean_interval
@@ -52,9 +54,11 @@ def sensitivity(
 
 
 def _over_runs(study: Study, metric: str, key: str, settings: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    if key in SEED_KEYS:
+        raise WaterjarError(f"{key} is what results are averaged over: name another setting")
     configs = {cell: flat(entries[0].config) for cell, entries in study.cells.items()}
     with_key = {cell: config for cell, config in configs.items() if key in config}
-    groups = name_cells(with_key, leave_out=key)
+    groups = _groups(study, with_key, key)
     found = diagnose(study, only=[metric], settings=settings).table([metric])
     found = found[found.cell.isin(list(with_key))]
     at = [with_key[cell][key] for cell in found.cell]
@@ -64,6 +68,17 @@ def _over_runs(study: Study, metric: str, key: str, settings: Mapping[str, Mappi
     if len({repr(value) for value in at}) < 2:
         raise WaterjarError(f"all runs have {key} = {at[0]!r}: a study with two values or more can show an influence")
     return points
+
+
+def _groups(study: Study, configs: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, str]:
+    """cell -> the name of the group of cells that differ from it in nothing but the key: settings and data alike."""
+    names = name_cells(configs, leave_out=key)
+    prints = {
+        cell: str(read_root(study.path / study.cells[cell][0].name)["attributes"].get("data_fingerprint"))
+        for cell in configs
+    }
+    several = {name for name in names.values() if len({prints[cell] for cell in names if names[cell] == name}) > 1}
+    return {cell: f"{name}, data {prints[cell][:8]}" if name in several else name for cell, name in names.items()}
 
 
 def _over_diagnosis(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,8 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from waterjar.diagnose.cache import FOLDER, cached, fingerprint
+from waterjar.diagnose.cache import FOLDER, cached, fingerprint, piece_key
+from waterjar.diagnose.job import Executor, Job, Parts
 from waterjar.diagnose.labelled import join_runs, label_cells, put_cells_together, reasons_of, side_by_side, stamp
 from waterjar.diagnose.registry import Family, Metric, families, find_metric, metrics
 from waterjar.errors import WaterjarError, unknown_name
@@ -24,8 +26,9 @@ from waterjar.run.seal import verify
 from waterjar.run.store import LocalStore
 from waterjar.run.study import Entry, Study
 
+_STATES = ("sealed", "open", "tampered")
 COLUMNS = ("family", "metric", "cell", "name", "scenario", "seed", "value", "reason")
-Watch = Callable[[str, int, int], None]
+Watch = Callable[[str, float, int], None]
 """Called with a family's name, how many of its units are done, and how many there are."""
 
 
@@ -41,6 +44,22 @@ class Diagnosis:
     """family -> why there was nothing to measure."""
     seals: dict[str, str] = field(default_factory=dict)
     """run -> sealed, open or tampered."""
+
+    @property
+    def roots(self) -> dict[tuple[str, int], str]:
+        """(cell, seed) -> the root hash of its run, or `unsealed`."""
+        return {
+            (entry.cell_id, seed): entry.root_hash or "unsealed" for entry in self.study.entries for seed in entry.seeds
+        }
+
+    def declared(self, name: str) -> Metric:
+        """A metric as it was measured here: of losses, some have another direction and other units."""
+        metric = find_metric(name)
+        result = self.results.get(metric.family)
+        if result is None or metric.scalar not in result:
+            return metric
+        own = {key: result[metric.scalar].attrs.get(key, getattr(metric, key)) for key in ("direction", "units")}
+        return dataclasses.replace(metric, **own)
 
     def table(self, names: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per metric, cell and seed. Metrics that were not measured are an error if asked for by name."""
@@ -79,12 +98,14 @@ def diagnose(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     fresh: bool = False,
     watch: Watch | None = None,
+    executor: Executor | None = None,
 ) -> Diagnosis:
     """Measure every family that the study has the data for, or `only` the named families or metrics.
 
     `settings` goes by family. Results come from the cache where runs, settings and versions are what they were;
     `fresh` computes them again. A family that refuses is passed over, with its reason; asked for by name, it is an
-    error. Seals are checked whenever a run's files changed since the last check.
+    error. Seals are checked whenever a run's files changed since the last check. Long families are measured piece by
+    piece, on `executor` if there is one, and go on where they were stopped.
     """
     if not study.entries:
         raise WaterjarError(f"{study.path} holds no runs: there is nothing to measure")
@@ -95,7 +116,8 @@ def diagnose(
     for name in given:
         if name not in families():
             raise unknown_name("settings: family", name, families())
-    diagnosis = Diagnosis(study, {}, {}, {}, _seals(study))
+    marks = {entry.name: fingerprint(study.path / entry.name) for entry in study.entries}
+    diagnosis = Diagnosis(study, {}, {}, {}, _seals(study, marks))
     groups = {entry.name: _groups(study.path / entry.name) for entry in study.entries}
     for family in _wanted(only):
         full = family.settings(given.get(family.name, {}))
@@ -104,7 +126,7 @@ def diagnose(
             if not able:
                 raise WaterjarError(f"no run has recorded {' and '.join(family.needs).replace('|', ' or ')}")
             part = Study(study.path, able)
-            result, origin = _measure(family, part, full, fresh, watch)
+            result, origin = _measure(family, part, full, fresh, watch, executor, marks)
         except WaterjarError as error:
             if only is not None:
                 raise
@@ -143,7 +165,13 @@ def _has(groups: set[str], needs: Sequence[str]) -> bool:
 
 
 def _measure(
-    family: Family, study: Study, settings: dict[str, Any], fresh: bool, watch: Watch | None
+    family: Family,
+    study: Study,
+    settings: dict[str, Any],
+    fresh: bool,
+    watch: Watch | None,
+    executor: Executor | None,
+    marks: Mapping[str, str],
 ) -> tuple[xr.Dataset, dict[str, str]]:
     """One family over a study, unit by unit, each from the cache where it can be."""
     results: dict[str, xr.Dataset] = {}
@@ -152,9 +180,16 @@ def _measure(
     for i, (unit, source, entries) in enumerate(units):
         if watch is not None:
             watch(family.name, i, len(units))
-        runs = [study.path / entry.name for entry in entries]
+        runs = {entry.name: marks[entry.name] for entry in entries}
         compute = functools.partial(family.measure, source, **settings)
+        parts = None
+        if family.in_pieces:
+            parts = Parts(study.path / FOLDER / "parts" / piece_key(family, unit, runs, settings))
+            told = None if watch is None else functools.partial(_tell, watch, family.name, i, len(units))
+            compute = functools.partial(compute, Job(executor, told, parts))
         results[unit], origin[unit] = cached(family, unit, runs, settings, study.path, compute, fresh=fresh)
+        if parts is not None:
+            parts.clear()
     if watch is not None:
         watch(family.name, len(units), len(units))
     if family.scope == "study":
@@ -165,6 +200,10 @@ def _measure(
         cell: join_runs({entry.name: results[entry.name] for entry in entries}) for cell, entries in study.cells.items()
     }
     return side_by_side(cells, study), origin
+
+
+def _tell(watch: Watch, family: str, unit: int, units: int, done: int, pieces: int) -> None:
+    watch(family, unit + done / pieces, units)
 
 
 def _units(family: Family, study: Study) -> Iterator[tuple[str, Run | Study, list[Entry]]]:
@@ -178,7 +217,7 @@ def _units(family: Family, study: Study) -> Iterator[tuple[str, Run | Study, lis
             yield entry.name, Run(study.path / entry.name), [entry]
 
 
-def _seals(study: Study) -> dict[str, str]:
+def _seals(study: Study, marks: Mapping[str, str]) -> dict[str, str]:
     """run -> whether its seal holds; read anew only where a file has changed since."""
     file = f"{FOLDER}/seals.json"
     try:
@@ -187,9 +226,8 @@ def _seals(study: Study) -> dict[str, str]:
         known = {}
     found = {}
     for entry in study.entries:
-        mark = fingerprint(study.path / entry.name)
-        before = known.get(entry.name)
-        if isinstance(before, list) and before[0] == mark:
+        mark, before = marks[entry.name], known.get(entry.name)
+        if isinstance(before, list) and len(before) == 2 and before[0] == mark and before[1] in _STATES:
             found[entry.name] = before
         else:
             found[entry.name] = [mark, verify(study.path / entry.name).state]

@@ -61,14 +61,19 @@ def house_style() -> Iterator[None]:
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.0, 3.6)) -> Axes:
     """The axes to draw on: those given, or one in a new figure that no global state knows of."""
-    if ax is not None:
-        return ax
+    return ax if ax is not None else canvas(None, size).subplots()
+
+
+def canvas(figure: Figure | None, size: tuple[float, float]) -> Figure:
+    """The figure to draw on: the one given, or a new one that no global state knows of."""
+    if figure is not None:
+        return figure
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    figure = Figure(figsize=size)
-    FigureCanvasAgg(figure)
-    return figure.subplots()
+    made = Figure(figsize=size)
+    FigureCanvasAgg(made)
+    return made
 
 
 def figure_of(ax: Axes) -> Figure:

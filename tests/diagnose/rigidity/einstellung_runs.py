@@ -48,6 +48,7 @@ def write_run(
     patched: float | None = 7.0,
     sets: Mapping[str, int] = SETS,
     variables: Sequence[str] = ("macro_accuracy", "accuracy"),
+    fingerprint: str | None = None,
     **changes: Any,
 ) -> Path:
     """A sealed run. `curves` gives values from epoch 0 of T2 on, by eval set; sets not given are 0.5 throughout.
@@ -58,7 +59,8 @@ def write_run(
     length = len(curves["t2_shortcut_normal"])
     path = folder / f"{scenario}-{learner}-{seed}-{len(list(folder.glob('*')))}"
     settings = {**config(scenario, learner, **changes), "seed": seed}
-    with waterjar.Recorder(path, settings, seeds=[seed], eval_sets=sets, tasks=["t1", "t2"], provenance=False) as r:
+    about: dict[str, Any] = {"eval_sets": sets, "tasks": ["t1", "t2"], "data_fingerprint": fingerprint}
+    with waterjar.Recorder(path, settings, seeds=[seed], provenance=False, **about) as r:
         if scenario == "sequential":
             for epoch in range(3):
                 r.log(train_task="t1", epoch=epoch, performance={v: dict.fromkeys(sets, 0.99) for v in variables})

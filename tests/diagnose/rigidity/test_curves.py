@@ -71,4 +71,4 @@ def test_no_curve_is_refused() -> None:
 @pytest.mark.parametrize("threshold", [0, 1.01, -0.5, float("nan"), "high", None])
 def test_a_threshold_is_an_accuracy(threshold: object) -> None:
     with pytest.raises(WaterjarError, match=r"in \(0, 1\]"):
-        check_threshold(threshold)  # type: ignore[arg-type]
+        check_threshold(threshold)

@@ -43,30 +43,39 @@ def test_a_shortcut_that_nobody_counted(tmp_path: Path) -> None:
     assert np.isnan(rigidity.measure(waterjar.open_run(path))["patched_images"].values).all()
 
 
-def test_without_a_baseline_the_delay_is_the_epoch_and_says_so(tmp_path: Path) -> None:
+def test_without_a_baseline_there_is_no_delay_and_the_epoch_is_named(tmp_path: Path) -> None:
     for seed in (1, 2, 3):
         write_run(tmp_path, "sequential", "derpp", seed, learner(seed))
     part = cell(measured(tmp_path), "derpp")
-    assert part["ad"].values.tolist() == part["adaptation_epoch"].values.tolist() == [1, 0, 2]
-    assert str(part["ad_kind"].values) == "epochs_to_threshold"
+    assert part["adaptation_epoch"].values.tolist() == [1, 0, 2]
     assert "no cell with the scenario 'scratch_t2'" in str(part["baseline_note"].values)
-    for name in ("pd", "sfr_rel", "ad_restricted"):
+    for name in ("ad", "pd", "sfr_rel", "ad_restricted", "ad_over_thresholds"):
         assert why(part, name) == ["not_recorded"] * 3
+    assert why(part, "ad_mean") == ["not_recorded"]
     assert part["sfr"].values == pytest.approx([0.6, 0.5, 0.4])
     assert str(part["pattern"].values) == "inconclusive" and "has no baseline" in str(part["sentence"].values)
+    # mean 1, standard deviation 1, t(2) at 97.5 % over the root of 3: 2.5
+    assert "reaches 60 % on the shortcut classes at epoch E = 1.0 [-1.5, 3.5]." in str(part["sentence"].values)
+    text = str(cell(measured(tmp_path, threshold=0.75), "derpp")["sentence"].values)
+    assert "E = 3.0, no interval; never reached in 2 of 3 seeds." in text
+    text = str(cell(measured(tmp_path, threshold=0.95), "derpp")["sentence"].values)
+    assert "reaches 95 % on the shortcut classes: never, in 3 of 3 seeds." in text
 
 
 def test_a_baseline_that_is_not_wanted(tmp_path: Path) -> None:
     write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE)
     write_run(tmp_path, "sequential", "derpp", 1, learner(1))
-    assert str(cell(measured(tmp_path, baseline=None), "derpp")["ad_kind"].values) == "epochs_to_threshold"
+    part = cell(measured(tmp_path, baseline=None), "derpp")
+    assert why(part, "ad") == ["not_recorded"] and part["adaptation_epoch"].values.tolist() == [1]
+    assert str(part["baseline_note"].values) == "no baseline was asked for"
 
 
 def test_a_single_run(tmp_path: Path) -> None:
     run = waterjar.open_run(write_run(tmp_path, "sequential", "derpp", 1, learner(1)))
     result = rigidity.measure(run, **BY_EPOCH)
     assert result["sfr"].dims == ("repeat",) and result["seed"].values.tolist() == [1]
-    assert result["ad"].values.tolist() == [1.0] and why(result, "pd") == ["not_recorded"]
+    assert result["adaptation_epoch"].values.tolist() == [1.0]
+    assert why(result, "ad") == why(result, "pd") == ["not_recorded"]
     assert "measure the study" in str(result["baseline_note"].values)
 
 
@@ -114,21 +123,6 @@ def test_a_run_that_ended_early_has_no_final_accuracy(tmp_path: Path) -> None:
         assert why(part, name) == ["present", "present", "run_ended"], name
     assert int(part["ad_n_censored_learner"]) == 0  # it was not observed long enough to be called censored
     assert part["pd"].values[:2] == pytest.approx([-0.4, -0.3])
-
-
-def test_a_baseline_of_another_length_is_compared_within_the_shorter_budget(tmp_path: Path) -> None:
-    short = {name: values[:4] for name, values in BASELINE.items()}
-    write_run(tmp_path, "scratch_t2", "sgd", 1, short, training={"epochs_t2": 3})
-    write_run(tmp_path, "sequential", "derpp", 1, learner(1), training={"epochs_t2": 4})
-    part = cell(measured(tmp_path), "derpp")
-    assert "differs in training.epochs_t2" in str(part["baseline_note"].values)  # not taken by itself
-    named = cell(measured(tmp_path, baseline=str(cell(measured(tmp_path), "scratch_t2")["cell"].values)), "derpp")
-    assert "was named; it differs in training.epochs_t2" in str(named["baseline_note"].values)
-    assert float(named["budget"]) == 3
-    assert named["checkpoint_epoch"].values.tolist() == [3]  # best within 3 epochs, not at 4
-    assert named["pd"].values == pytest.approx([0.4 - 0.8])
-    censored = cell(measured(tmp_path, baseline="scratch_t2", threshold=0.75), "derpp")
-    assert censored["ad_restricted"].values.shape == (1,)
 
 
 def test_restricted_delay_with_a_longer_learner(tmp_path: Path) -> None:
@@ -233,60 +227,3 @@ def test_epochs_at_which_the_variable_was_not_logged(tmp_path: Path) -> None:
     part = cell(measured(tmp_path), "mine")
     for name in ("sfr", "adaptation_epoch"):
         assert why(part, name) == ["not_recorded"], name
-
-
-class TestBaselines:
-    def test_the_one_with_the_same_settings_is_taken(self, tmp_path: Path) -> None:
-        better = {**BASELINE, "t2_shortcut_normal": [0.9] * 5}
-        write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE)
-        write_run(tmp_path, "scratch_t2", "sgd", 1, better, backbone="vit")
-        write_run(tmp_path, "sequential", "derpp", 1, learner(1))
-        write_run(tmp_path, "sequential", "derpp", 1, learner(1), backbone="vit")
-        result = measured(tmp_path)
-        assert cell(result, "derpp, backbone=small_cnn")["ad"].values.tolist() == [-2]
-        assert cell(result, "derpp, backbone=vit")["ad"].values.tolist() == [1]
-        named = measured(tmp_path, baseline="scratch_t2, backbone=vit")
-        assert cell(named, "derpp, backbone=small_cnn")["ad"].values.tolist() == [1]
-        assert "differs in backbone" in str(cell(named, "derpp, backbone=small_cnn")["baseline_note"].values)
-
-    def test_the_one_with_the_same_learning_rate_is_preferred(self, tmp_path: Path) -> None:
-        better = {**BASELINE, "t2_shortcut_normal": [0.9] * 5}
-        write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, learner_settings={"lr": 0.01})
-        write_run(tmp_path, "scratch_t2", "sgd", 1, better, learner_settings={"lr": 0.1})
-        write_run(tmp_path, "sequential", "derpp", 1, learner(1), learner_settings={"lr": 0.1, "alpha": 0.5})
-        assert cell(measured(tmp_path), "derpp")["ad"].values.tolist() == [1]
-
-    def test_two_that_fit_equally_are_an_error(self, tmp_path: Path) -> None:
-        for rate in (0.1, 0.2):
-            write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, learner_settings={"lr": rate})
-        write_run(tmp_path, "sequential", "derpp", 1, learner(1))
-        with pytest.raises(WaterjarError, match=r"2 possible baselines: 'scratch_t2, lr=0.1', 'scratch_t2, lr=0.2'"):
-            measured(tmp_path)
-
-    def test_none_that_fits_is_said(self, tmp_path: Path) -> None:
-        other = {"data": "x", "backbone": "vit", "shortcut": {"rate": 1.0, "eval_rate": 0.5}, "tasks": 3}
-        write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, **other)
-        write_run(tmp_path, "sequential", "derpp", 1, learner(1), **{**other, "data": "y"}, size=1)
-        part = cell(measured(tmp_path), "derpp")
-        assert "no 'scratch_t2' has the same settings" in str(part["baseline_note"].values)
-        assert str(part["ad_kind"].values) == "epochs_to_threshold"
-
-    def test_many_differences_are_counted(self, tmp_path: Path) -> None:
-        keys = "abcdef"
-        write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, **dict.fromkeys(keys, 1))
-        write_run(tmp_path, "sequential", "derpp", 1, learner(1), **dict.fromkeys(keys, 2))
-        assert "a, b, c, d and 2 more" in str(cell(measured(tmp_path), "derpp")["baseline_note"].values)
-
-    def test_a_timeline_of_another_lab(self, tmp_path: Path) -> None:
-        lines = ["method,seed,epoch_eff,split,acc"]
-        for method, curve in {"Scratch": [0.2, 0.4, 0.7], "Mine": [0.7, 0.7, 0.7]}.items():
-            for epoch, value in enumerate(curve, start=1):
-                lines.append(f"{method},0,{epoch},t2_shortcut_normal,{value}")
-                lines.append(f"{method},0,{epoch},t2_shortcut_masked,0.1")
-        (tmp_path / "timeline.csv").write_text("\n".join(lines) + "\n")
-        study = waterjar.from_csv(tmp_path / "timeline.csv", tmp_path / "out")
-        with pytest.raises(WaterjarError, match="variable 'macro_accuracy' is unknown"):
-            rigidity.measure(study)
-        result = rigidity.measure(study, variable="accuracy", checkpoint="last", baseline="Scratch", **BY_EPOCH)
-        part = cell(result, "Mine")
-        assert part["ad"].values.tolist() == [-2] and part["sfr_rel"].values == pytest.approx([0.0])

@@ -32,7 +32,7 @@ def measured(own: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
     families()
     how: dict[str, Any] = {"variable": "macro_accuracy", "eval_sets": EVAL_SETS, "checkpoint": "best"}
     pair = make_pair(read_side(own, "learner", **how), read_side(other, "base", **how), Rules(threshold=0.5, window=2))
-    found = measure_pair(pair, note="", is_baseline=False, margin=0.05, power=0.8)
+    found = measure_pair(pair, note="", is_baseline=False)
     return xr.Dataset(found, {"seed": ("repeat", pair.learner.seeds)}).swap_dims(repeat="seed")
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.drift.measuring import Measurement, kind_of
 from waterjar.diagnose.drift.moment import Siblings
-from waterjar.diagnose.plasticity.reading import Recording
+from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.registry import Metric
 from waterjar.run.reader import Run
 

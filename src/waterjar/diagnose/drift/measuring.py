@@ -15,7 +15,7 @@ from waterjar.diagnose.drift.moment import Curves, Moment, Siblings
 from waterjar.diagnose.drift.readouts import Readouts
 from waterjar.diagnose.labelled import NOT_RECORDED, UNDEFINED
 from waterjar.diagnose.plasticity.measuring import Table, final
-from waterjar.diagnose.plasticity.reading import Recording, repeat_blocks, settings_for, task_references
+from waterjar.diagnose.snapshots import Recording, repeat_blocks, settings_for, task_references
 from waterjar.diagnose.registry import Metric
 from waterjar.diagnose.result import Result
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from waterjar.diagnose.drift.moment import NO_READOUT, Readout
 from waterjar.diagnose.plasticity.parameters import tensors_of
-from waterjar.diagnose.plasticity.reading import Recording
+from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.result import Result
 from waterjar.errors import unknown_name
 

@@ -25,7 +25,7 @@ from waterjar.diagnose.plasticity._weight_change import weight_change
 from waterjar.diagnose.plasticity._weight_effective_rank import weight_effective_rank
 from waterjar.diagnose.plasticity._weight_magnitude import weight_magnitude
 from waterjar.diagnose.plasticity.measuring import measure_run
-from waterjar.diagnose.plasticity.reading import measure_each
+from waterjar.diagnose.snapshots import measure_each
 from waterjar.diagnose.plasticity.representation import Representation, singular_values
 from waterjar.diagnose.registry import Family
 from waterjar.run.reader import Run

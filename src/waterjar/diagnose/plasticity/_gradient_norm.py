@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.plasticity.parameters import root_mean_square
-from waterjar.diagnose.plasticity.reading import Recording
+from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.plasticity.stepwise import Series, logged
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.plasticity.reading import Recording
+from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.plasticity.stepwise import Series, probed
 from waterjar.diagnose.registry import metric
 

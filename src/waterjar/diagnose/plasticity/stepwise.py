@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.diagnose.labelled import NOT_A_NUMBER
-from waterjar.diagnose.plasticity.reading import Recording
+from waterjar.diagnose.snapshots import Recording
 
 PROBE_STEP, PROBE_REASON = "_step", "_why"
 """What probe/ records beside the numbers of a probe: the step of each, and why it is missing."""

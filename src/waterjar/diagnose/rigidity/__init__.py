@@ -21,6 +21,7 @@ FAMILY = Family(
     scope="study",
     needs=("performance",),
     measure=measure,
+    version=2,
 )
 
 __all__ = [

@@ -168,21 +168,20 @@ def _epoch(pair: Pair) -> dict[str, xr.Variable]:
     formula="AD = E_CL(tau) - E_S(tau), paired by seed",
     units="epoch",
     citation=_SOURCE,
+    version=2,
     needs=_NEEDS,
     symbol="AD",
+    relative=True,
 )
 def _delay(pair: Pair) -> dict[str, xr.Variable]:
     own, other = both_crossings(pair)
-    found = own if pair.baseline is None else delay(own, other)
-    kind = "epochs_to_threshold" if pair.baseline is None else "difference"
-    words = "difference: E of the learner - E of its baseline; epochs_to_threshold: there is no baseline, this is E"
+    found = delay(own, other)  # without a baseline there is none: `adaptation_epoch` has what is known, E
     counts = {
         side: np.array(float((crossing.reason == NEVER_REACHED).sum()))
         for side, crossing in (("learner", own), ("baseline", other))
     }
     return {
         **variable("ad", ["repeat"], found.epoch, found.reason),
-        "ad_kind": xr.Variable([], np.array(kind, object), {"long_name": words}),
         **variable("baseline_adaptation_epoch", ["repeat"], other.epoch, other.reason, {"units": "epoch"}),
         **censored_flags("ad_censored_learner", own, ["repeat"]),
         **censored_flags("ad_censored_baseline", other, ["repeat"]),

@@ -10,8 +10,9 @@ from waterjar.diagnose.result import Result
 from waterjar.diagnose.rigidity.adaptation import both_crossings, delay
 from waterjar.diagnose.rigidity.deficit import performance_deficit
 from waterjar.diagnose.rigidity.pair import Pair
-from waterjar.diagnose.rigidity.quantities import Number, as_result, per_seed
+from waterjar.diagnose.rigidity.quantities import Number, as_number, as_result, per_seed
 from waterjar.diagnose.rigidity.reliance import shortcut_reliance
+from waterjar.diagnose.rigidity.settings import check_weights
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
 
@@ -29,8 +30,11 @@ def rigidity_composite(
     >>> round(float(rigidity_composite(-5, -0.1, 0.2, budget=10)), 3)
     -0.2
     """
-    if not budget > 0:
-        raise WaterjarError(f"budget={budget}: the number of epochs, above 0, would be right")
+    right = f"budget={budget!r}: the number of epochs, above 0,"
+    epochs = as_number(budget, right)
+    if not 0 < epochs < np.inf:
+        raise WaterjarError(f"{right} would be right")
+    factors = check_weights(weights)
     terms = [
         as_result(ad, "ad", -np.inf, np.inf),
         as_result(pd, "pd", -1.0, 1.0),
@@ -39,8 +43,8 @@ def rigidity_composite(
     for term in terms:
         if term.reason != "present":
             return Result.missing(term.reason, term.note, censored=term.censored)
-    scaled = (terms[0].value / budget, terms[1].value, terms[2].value)
-    return Result(float(sum(weight * value for weight, value in zip(weights, scaled, strict=True))))
+    scaled = (terms[0].value / epochs, terms[1].value, terms[2].value)
+    return Result(float(sum(weight * value for weight, value in zip(factors, scaled, strict=True))))
 
 
 @metric(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
+from waterjar.diagnose.rigidity.quantities import as_number
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
 
@@ -31,11 +32,10 @@ def trailing_mean(curve: ArrayLike, window: int = 3) -> Floats:
     array([0.  , 0.15, 0.3 , 0.6 ])
     """
     values = np.asarray(curve, np.float64)
-    if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 1:
-        raise WaterjarError(f"window={window!r}: a whole number of evaluations, at least 1, would be right")
+    width = check_window(window)
     if values.ndim < 1:
         raise WaterjarError("a single number is no curve: give one accuracy per evaluation")
-    width = int(min(window, max(values.shape[-1], 1)))
+    width = min(width, max(values.shape[-1], 1))
     padded = np.concatenate([np.zeros((*values.shape[:-1], width - 1)), values], axis=-1)
     sums = sliding_window_view(padded, width, axis=-1).sum(axis=-1) if values.shape[-1] else values
     counts = np.minimum(np.arange(1, values.shape[-1] + 1), width)
@@ -141,12 +141,17 @@ def check_epochs(epochs: ArrayLike | None, n: int, name: str) -> Floats:
     return values
 
 
-def check_threshold(threshold: float, name: str = "threshold") -> float:
+def check_window(window: object) -> int:
+    """How many evaluations a trailing mean takes: a whole number from 1 on."""
+    if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 1:
+        raise WaterjarError(f"window={window!r}: a whole number of evaluations, at least 1, would be right")
+    return int(window)
+
+
+def check_threshold(threshold: object, name: str = "threshold") -> float:
     """An accuracy to reach: above 0, at most 1."""
-    try:
-        value = float(threshold)
-    except (TypeError, ValueError) as error:
-        raise WaterjarError(f"{name}={threshold!r}: an accuracy in (0, 1] would be right") from error
+    right = f"{name}={threshold!r}: an accuracy in (0, 1]"
+    value = as_number(threshold, right)
     if not 0 < value <= 1:
-        raise WaterjarError(f"{name}={threshold!r}: an accuracy in (0, 1] would be right")
+        raise WaterjarError(f"{right} would be right")
     return value

@@ -32,6 +32,7 @@ def performance_deficit(final: Number, baseline_final: Number) -> Result:
     citation="Gu & Shi, The Einstellung Rigidity Index",
     needs=("performance[t2_shortcut_normal]", "performance[t2_validation]"),
     symbol="PD",
+    relative=True,
 )
 def _deficit(pair: Pair) -> dict[str, xr.Variable]:
     both = zip(pair.final("normal"), pair.baseline_final("normal"), strict=True)

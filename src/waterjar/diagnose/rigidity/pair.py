@@ -29,6 +29,10 @@ class Rules:
     """Of the composite; None where it was not asked for."""
     rng_seed: int = 0
     """Of the bootstrap."""
+    margin: float = 0.05
+    """Of `benign_transfer`."""
+    power: float = 0.8
+    """Of the number of seeds that would settle it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
-import numpy as np
-
+from waterjar.diagnose.rigidity.quantities import as_number
 from waterjar.errors import WaterjarError
 
 CLASSICAL = "classical_einstellung"
@@ -25,8 +25,11 @@ class Bounds(NamedTuple):
     low: float
     high: float
     resolution: float = 0.0
-    """How finely the quantity can be told at all. An epoch is known to one evaluation: seeds that all say -1 make an
-    interval without width, and still the true delays may lie anywhere above -2 and below 0."""
+    """How far from the truth an interval WITHOUT width may be; one that has width needs no such guard.
+
+    An epoch is known to one evaluation: seeds that all say -1 make an interval without width, and still the true
+    delays may lie anywhere above -2 and below 0. Infinite: nothing is known of the spread, the interval bounds
+    nothing."""
 
     @property
     def above(self) -> bool:
@@ -38,14 +41,18 @@ class Bounds(NamedTuple):
         """Clear of 0, and negative."""
         return self.high + self._blur < 0
 
+    def under(self, margin: float) -> bool:
+        """Whether the upper bound lies below a margin."""
+        return self.high + self._blur < margin
+
     @property
     def _blur(self) -> float:
         return self.resolution if self.low == self.high else 0.0
 
     @property
     def known(self) -> bool:
-        """Whether there is an interval at all."""
-        return not (np.isnan(self.low) or np.isnan(self.high))
+        """Whether there is an interval, and it bounds something."""
+        return not (math.isnan(self.low) or math.isnan(self.high) or math.isinf(self._blur))
 
 
 def rigidity_pattern(ad: Bounds, pd: Bounds, sfr_rel: Bounds, *, margin: float = 0.05) -> str:
@@ -64,8 +71,9 @@ def rigidity_pattern(ad: Bounds, pd: Bounds, sfr_rel: Bounds, *, margin: float =
     >>> rigidity_pattern(Bounds(-9, -5), Bounds(-0.2, -0.1), Bounds(0.1, 0.2))
     'shortcut_rigidity'
     """
-    if not margin >= 0:
-        raise WaterjarError(f"margin={margin}: a difference of accuracies from 0 on would be right")
+    right = f"margin={margin!r}: a difference of accuracies from 0 on"
+    if not as_number(margin, right) >= 0:
+        raise WaterjarError(f"{right} would be right")
     slower = ad.above and pd.above
     if slower and sfr_rel.above:
         return CLASSICAL
@@ -73,6 +81,6 @@ def rigidity_pattern(ad: Bounds, pd: Bounds, sfr_rel: Bounds, *, margin: float =
         return SHORTCUT
     if slower and sfr_rel.known:
         return SLOW
-    if pd.high < margin and sfr_rel.high < margin:
+    if pd.under(margin) and sfr_rel.under(margin):
         return BENIGN
     return INCONCLUSIVE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from typing import Any, SupportsFloat
 
@@ -14,6 +15,28 @@ from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
 
 Number = Result | SupportsFloat
+
+
+def as_number(value: object, right: str) -> float:
+    """A plain float from any kind of real number, numpy's too, or the error that says what would be `right`.
+
+    Narrow floats are read by their shortest digits: np.float32(0.6) was meant as 0.6 and not as 0.6000000238.
+    True, dates and arrays are no numbers; text is, if it reads as one (YAML takes 1e-1 for text).
+
+    >>> import numpy as np
+    >>> as_number(np.float32(0.6), "threshold: an accuracy")
+    0.6
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, np.floating):
+        return float(str(value))
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | str):
+        raise WaterjarError(f"{right} would be right")
+    try:
+        return float(value)
+    except (ValueError, OverflowError) as error:
+        raise WaterjarError(f"{right} would be right") from error
 
 
 def as_result(value: Number, name: str, low: float = 0.0, high: float = 1.0) -> Result:

@@ -51,6 +51,7 @@ def _absolute(pair: Pair) -> dict[str, xr.Variable]:
     citation="Gu & Shi, The Einstellung Rigidity Index",
     needs=_NEEDS,
     symbol="SFR_rel",
+    relative=True,
 )
 def _relative(pair: Pair) -> dict[str, xr.Variable]:
     theirs = zip(pair.baseline_final("normal"), pair.baseline_final("masked"), strict=True)

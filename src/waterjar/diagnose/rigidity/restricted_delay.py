@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from waterjar.diagnose.labelled import UNDEFINED, variable
 from waterjar.diagnose.registry import metric
@@ -11,6 +12,12 @@ from waterjar.diagnose.rigidity.adaptation import both_crossings, delay, restric
 from waterjar.diagnose.rigidity.curves import NEVER_REACHED, Crossing
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.stats.survival import restricted_mean_difference
+
+
+def nobody_within(own: Crossing, other: Crossing, budget: float) -> NDArray[np.bool_]:
+    """Where both sides are known not to have reached the threshold within the budget; shape of the crossings."""
+    late = [(side.reason == NEVER_REACHED) | (side.epoch > budget) for side in (own, other)]
+    return np.asarray(late[0] & late[1], np.bool_)
 
 
 def restricted_delays(own: Crossing, other: Crossing, budget: float) -> Crossing:
@@ -21,10 +28,7 @@ def restricted_delays(own: Crossing, other: Crossing, budget: float) -> Crossing
     """
     found = delay(restricted(own, budget), restricted(other, budget))
     known = found.reason == 0
-    nobody = ((own.reason == NEVER_REACHED) | (own.epoch > budget)) & (
-        (other.reason == NEVER_REACHED) | (other.epoch > budget)
-    )
-    if known.any() and nobody[known].all():
+    if known.any() and nobody_within(own, other, budget)[known].all():
         code = np.where(known, NEVER_REACHED, found.reason).astype(np.uint8)
         return Crossing(np.full(found.epoch.shape, np.nan), code)
     return found
@@ -39,6 +43,7 @@ def restricted_delays(own: Crossing, other: Crossing, budget: float) -> Crossing
     citation="Royston & Parmar 2013, Restricted mean survival time; Gu & Shi, The Einstellung Rigidity Index",
     needs=("performance[t2_shortcut_normal]",),
     symbol="AD_L",
+    relative=True,
 )
 def _within_budget(pair: Pair) -> dict[str, xr.Variable]:
     own, other = both_crossings(pair)

@@ -60,9 +60,13 @@ class Side:
 
 def full_eval_sets(given: Mapping[str, str] | None) -> dict[str, str]:
     """Role -> evaluation set, those given in the place of the laboratory's."""
-    for role in given or {}:
+    if given is not None and not isinstance(given, Mapping):
+        raise WaterjarError(f"eval_sets={given!r}: role -> name of an evaluation set would be right")
+    for role, label in (given or {}).items():
         if role not in EVAL_SETS:
             raise unknown_name("eval_sets: role", role, EVAL_SETS)
+        if not isinstance(label, str):
+            raise WaterjarError(f"eval_sets: {role}={label!r}: the name of an evaluation set would be right")
     return {**EVAL_SETS, **(given or {})}
 
 

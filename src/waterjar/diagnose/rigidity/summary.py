@@ -10,7 +10,6 @@ import xarray as xr
 from waterjar.diagnose.labelled import UNDEFINED, variable
 from waterjar.diagnose.rigidity.curves import Codes, Floats
 from waterjar.stats.intervals import summarise
-from waterjar.stats.power import seeds_needed
 
 SUFFIXES = ("mean", "std", "low", "high", "n")
 
@@ -27,8 +26,8 @@ def summary(name: str, values: Floats, codes: Codes, confidence: float, units: s
     words = {
         "mean": "mean over seeds",
         "std": "standard deviation over seeds, ddof 1",
-        "low": f"lower bound of the {confidence:.0%} t interval of the mean",
-        "high": f"upper bound of the {confidence:.0%} t interval of the mean",
+        "low": f"lower bound of the {100 * confidence:g} % t interval of the mean",
+        "high": f"upper bound of the {100 * confidence:g} % t interval of the mean",
         "n": "seeds with a value",
     }
     nothing = int(np.bincount(codes).argmax()) if found.n_seeds == 0 else UNDEFINED
@@ -44,12 +43,11 @@ def summary(name: str, values: Floats, codes: Codes, confidence: float, units: s
     return variables
 
 
-def needed(name: str, mean: float, std: float, confidence: float, power: float) -> dict[str, xr.Variable]:
+def needed(name: str, count: float, power: float) -> dict[str, xr.Variable]:
     """`<name>_seeds_needed`: seeds whose interval would be clear of 0, were mean and spread the true ones."""
-    answer = seeds_needed(mean, std, paired=True, power=power, alpha=1 - confidence)
-    code = np.array(UNDEFINED if np.isnan(answer.n) else 0, np.uint8)
+    code = np.array(UNDEFINED if np.isnan(count) else 0, np.uint8)
     attributes = {
-        "long_name": f"seeds that show {name} to differ from 0 with a power of {power:.0%}",
+        "long_name": f"seeds that show {name} to differ from 0 with a power of {100 * power:g} %",
         "units": "seed",
     }
-    return variable(f"{name}_seeds_needed", [], np.array(answer.n), code, attributes)
+    return variable(f"{name}_seeds_needed", [], np.array(count), code, attributes)

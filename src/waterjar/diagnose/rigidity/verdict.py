@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from waterjar.diagnose.rigidity import pattern as patterns
+from waterjar.diagnose.rigidity.pair import Rules
 from waterjar.diagnose.rigidity.pattern import Bounds
+
+USUAL = 0.95
+"""The level of an interval that goes without saying."""
 
 _MEANING = {
     patterns.CLASSICAL: "It is slower, ends lower and leans more on the shortcut: the classical Einstellung effect.",
@@ -28,13 +32,16 @@ class Estimate:
     bounds: Bounds
     n: int
 
-    def words(self, digits: int) -> str:
-        """The mean and its interval: +1.2 [0.3, 2.1]."""
+    def words(self, digits: int, sign: str = "+") -> str:
+        """The mean and its interval: +1.2 [+0.3, +2.1]."""
         if math.isnan(self.mean):
             return "unknown"
-        if not self.bounds.known:
-            return f"{self.mean:+.{digits}f}, no interval"
-        return f"{self.mean:+.{digits}f} [{self.bounds.low:+.{digits}f}, {self.bounds.high:+.{digits}f}]"
+        mean, low, high = (f"{value:{sign}.{digits}f}" for value in (self.mean, self.bounds.low, self.bounds.high))
+        if math.isnan(self.bounds.low):
+            return f"{mean}, no interval"
+        if self.bounds.low != self.bounds.high:
+            return f"{mean} [{low}, {high}]"
+        return f"{mean} in each of {self.n} seeds" + ("" if self.bounds.known else ", spread unknown")
 
 
 def sentence(
@@ -43,22 +50,25 @@ def sentence(
     pattern: str,
     estimates: Mapping[str, Estimate],
     *,
-    threshold: float,
-    margin: float,
+    rules: Rules,
+    within: float | None,
     censored: tuple[int, int, int],
     seeds_needed: Mapping[str, float],
 ) -> str:
     """A few sentences about one cell.
 
-    `estimates` has ad (restricted to the budget), pd, sfr_rel, sfr and random_mask_damage; `censored` is how many
-    learners, how many baselines never reached the threshold, and of how many seeds; `seeds_needed` has how many would
-    show each sign of the triplet, NaN where that is unknown.
+    `estimates` has ad, pd, sfr_rel, adaptation_epoch, sfr and random_mask_damage; `within` is the budget where ad is
+    the restricted one, else None; `censored` is how many learners, how many baselines never reached the threshold,
+    and of how many seeds; `seeds_needed` has how many would show each sign of the triplet, NaN where that is unknown.
     """
+    level = _percent(rules.threshold)
+    intervals = "" if math.isclose(rules.confidence, USUAL) else f"; {_percent(rules.confidence)} intervals"
     reliance = _reliance(name, estimates["sfr"], estimates["random_mask_damage"])
     if pattern == patterns.BASELINE:
         return f"{name} is the baseline. {reliance}"
     if not baseline:
-        return f"{name} has no baseline to be compared with: neither delay nor deficit is known. {reliance}"
+        reached = _reached(estimates["adaptation_epoch"], level, censored, intervals)
+        return f"{name} has no baseline to be compared with: neither delay nor deficit is known. {reached} {reliance}"
     ad, pd, sfr_rel = (estimates[key] for key in ("ad", "pd", "sfr_rel"))
     speed = _clear(ad, "needs more epochs than", "needs fewer epochs than", "is not clearly slower or quicker than")
     end = _clear(pd, "ends lower", "ends higher", "ends neither clearly lower nor higher")
@@ -68,14 +78,33 @@ def sentence(
         "leans on the shortcut less",
         "does not clearly lean on the shortcut more or less",
     )
-    settled = _MEANING[pattern].format(margin=margin, n=_seeds(ad.n or pd.n), needed=_needed(seeds_needed))
-    delay = f"{name} {speed} {baseline} to reach {threshold:.0%} on the shortcut classes"
+    n = max(ad.n, pd.n, sfr_rel.n)
+    settled = _MEANING[pattern].format(margin=rules.margin, n=_seeds(n), needed=_needed(seeds_needed))
+    if n == 0:
+        settled = "No seed has the numbers of both: there is no pattern to be seen."
+    delay = f"{name} {speed} {baseline} to reach {level} on the shortcut classes"
     if math.isnan(ad.mean):
-        delay = f"Whether {name} adapts more slowly than {baseline} cannot be told at {threshold:.0%}"
+        delay = f"Whether {name} adapts more slowly than {baseline} cannot be told at {level}"
+    limit = "" if within is None or math.isnan(ad.mean) else f"within {within:g} epochs "
     return (
-        f"{delay} (AD {ad.words(1)}{_never(censored)}); it {end} (PD {pd.words(3)}), and {more} "
-        f"(SFR_rel {sfr_rel.words(3)}). {settled} {reliance}"
+        f"{delay} (AD {limit}{ad.words(1)}{_never(censored)}); it {end} (PD {pd.words(3)}), and {more} "
+        f"(SFR_rel {sfr_rel.words(3)}{intervals}). {settled} {reliance}"
     )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+def _reached(epoch: Estimate, level: str, censored: tuple[int, int, int], intervals: str) -> str:
+    """What is known of the delay without a baseline: E itself."""
+    never, _, n = censored
+    seeds = "1 seed" if n == 1 else f"{n} seeds"
+    if math.isnan(epoch.mean):
+        known = f"never, in {never} of {seeds}" if never else "unknown"
+        return f"The epoch E at which it reaches {level} on the shortcut classes: {known}."
+    rest = f"; never reached in {never} of {seeds}" if never else ""
+    return f"It reaches {level} on the shortcut classes at epoch E = {epoch.words(1, '')}{rest}{intervals}."
 
 
 def _clear(estimate: Estimate, above: str, below: str, unclear: str) -> str:
@@ -93,7 +122,7 @@ def _never(censored: tuple[int, int, int]) -> str:
     learner, baseline, n = censored
     parts = [f"by it in {learner}"] * (learner > 0) + [f"by the baseline in {baseline}"] * (baseline > 0)
     seeds = "1 seed" if n == 1 else f"{n} seeds"
-    return f", within the budget: never reached {' and '.join(parts)} of {seeds}" if parts else ""
+    return f"; never reached {' and '.join(parts)} of {seeds}" if parts else ""
 
 
 def _needed(seeds: Mapping[str, float]) -> str:

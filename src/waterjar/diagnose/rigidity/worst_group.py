@@ -12,6 +12,7 @@ from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.quantities import Number, as_result, per_seed
+from waterjar.errors import WaterjarError
 
 GROUPS = {
     "shortcut classes, cue present": "normal",
@@ -31,6 +32,8 @@ def worst_group_accuracy(groups: Mapping[str, Number]) -> Result:
     >>> worst_group_accuracy({"cue present": 0.8, "cue absent": 0.3}).note
     'cue absent'
     """
+    if not isinstance(groups, Mapping) or not groups:
+        raise WaterjarError(f"groups={groups!r}: an accuracy for each group, by name, would be right")
     found = {name: as_result(value, name) for name, value in groups.items()}
     for name, result in found.items():
         if result.reason != "present":

@@ -10,6 +10,7 @@ import numpy as np
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
+from waterjar.view.curves import band_note, draw_mean, mark_tasks
 from waterjar.view.style import axes, figure_of, house_style, line_styles, stamp
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ def learning_curves(
     eval_sets: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     over: str = "total_epoch",
+    band: str = "interval",
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw `variable` over `over`; the line is the mean over repeats, the band their range.
+    """Draw `variable` over `over`; the line is the mean over repeats, the band its 95 % t interval (or std, range).
 
     Of a study, each cell gets its lines. Tasks are parted by dashed lines; `tasks` shows only steps in which
     one of them was trained. Missing values leave a gap.
@@ -56,16 +58,18 @@ def learning_curves(
                 lines[key] = data[variable].sel(eval_set=name) if name else data[variable]
         styles = line_styles(list(lines))
         for name, curve in lines.items():
-            _draw(ax, curve, over, name, styles[name])
+            rest = [dim for dim in curve.dims if dim != "step"]
+            values = curve.transpose(*rest, "step").values.reshape(-1, curve.sizes["step"])
+            draw_mean(ax, curve[over].values, values, styles[name], label=name, band=band)
         example = next(iter(curves.values()))
-        _mark_tasks(ax, example, over)
+        mark_tasks(ax, example[over].values, list(example["train_task"].values))
         attributes = example[variable].attrs
         ax.set_xlabel(over.replace("_", " "))
         unit = attributes.get("units", "1")
         unit_text = "" if unit == "1" else f" ({unit})"
         ax.set_ylabel(variable.replace("_", " ") + unit_text + _ARROWS[attributes.get("direction", "none")])
         repeats = {len(curve["seed"]) for curve in lines.values() if "repeat" in curve.dims}
-        note = f"mean and range of {' or '.join(map(str, sorted(repeats)))} repeats" if repeats - {1} else None
+        note = band_note(repeats, band)
         if len(lines) > 1 or next(iter(lines)) or note:
             ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, title=note, alignment="left")
         return stamp(figure_of(ax), roots)
@@ -98,37 +102,3 @@ def _chosen(data: xr.Dataset, eval_sets: Sequence[str] | None) -> list[str]:
         if name not in present:
             raise unknown_name("eval_set", name, present)
     return present if eval_sets is None else list(eval_sets)
-
-
-def _draw(ax: Axes, curve: xr.DataArray, over: str, name: str, style: dict[str, str]) -> None:
-    rest = [dim for dim in curve.dims if dim != "step"]
-    values = curve.transpose("step", *rest).values.reshape(curve.sizes["step"], -1)
-    x = curve[over].values
-    with np.errstate(all="ignore"):
-        complete = ~np.isnan(values).any(axis=1)
-        mean = np.where(complete, values.mean(axis=1), np.nan)
-    ax.plot(x, mean, label=name.lstrip("_") or None, marker="o" if complete.sum() < 3 else None, **style)  # type: ignore[arg-type]
-    if values.shape[1] > 1:
-        low, high = values.min(axis=1), values.max(axis=1)
-        ax.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)
-
-
-def _mark_tasks(ax: Axes, data: xr.Dataset, over: str) -> None:
-    tasks = data["train_task"].values
-    x = data[over].values
-    starts = [i for i in range(len(tasks)) if i == 0 or tasks[i] != tasks[i - 1]]
-    if len(starts) < 2:
-        return
-    for i in starts:
-        begin = x[max(0, i - 1)]  # the evaluation at the end of the task before
-        ax.annotate(
-            f" {tasks[i]}",
-            (begin, 1.0),
-            xycoords=("data", "axes fraction"),
-            va="bottom",
-            fontsize=7.5,
-            color="#555555",
-            annotation_clip=True,
-        )
-        if i:
-            ax.axvline(begin, color="#777777", linestyle=(0, (4, 3)), linewidth=1.0, zorder=1)

@@ -1,0 +1,116 @@
+"""From means and intervals to a judgement: which signs are clear, which pattern they make, what would settle it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+
+from waterjar.diagnose import labelled
+from waterjar.diagnose.rigidity import pattern as patterns
+from waterjar.diagnose.rigidity.curves import NEVER_REACHED
+from waterjar.diagnose.rigidity.pair import Pair
+from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
+from waterjar.diagnose.rigidity.summary import needed
+from waterjar.diagnose.rigidity.verdict import Estimate, sentence
+from waterjar.stats.power import seeds_needed
+
+TRIPLET = ("ad", "pd", "sfr_rel")
+_BESIDE = ("adaptation_epoch", "sfr", "random_mask_damage")
+"""What the sentence also names."""
+
+
+def judge(
+    pair: Pair, found: Mapping[str, xr.Variable], is_baseline: bool
+) -> tuple[dict[str, xr.Variable], dict[str, str]]:
+    """The seeds that would settle each sign, as variables; and pattern, sentence and `ad_judged_by`, as text.
+
+    `found` has the summaries of every metric of the cell.
+    """
+    confidence, power = pair.rules.confidence, pair.rules.power
+    equal = equal_seeds_needed(confidence)
+    estimates: dict[str, Estimate] = {}
+    counts: dict[str, float] = {}
+    for name in ("ad", "ad_restricted", "pd", "sfr_rel"):
+        estimate = _estimate(found, name)
+        of_delay = name.startswith("ad")
+        blur = _spacing(pair) if of_delay else 0.0 if estimate.n >= equal else math.inf
+        bounds = estimate.bounds._replace(resolution=blur)
+        estimates[name] = dataclasses.replace(estimate, bounds=bounds)
+        std = float(found[f"{name}_std"].values)
+        counts[name] = seeds_needed(estimate.mean, std, paired=True, power=power, alpha=1 - confidence).n
+        if bounds.low == bounds.high and estimate.mean != 0:
+            # equal delays within the resolution stay there, however many: evaluations would have to be closer
+            counts[name] = equal if not of_delay else 2.0 if bounds.above or bounds.below else math.nan
+    judged_by = delay_judged_by(found)
+    chosen = {"ad": estimates[judged_by], "pd": estimates["pd"], "sfr_rel": estimates["sfr_rel"]}
+    settling = {"ad": counts[judged_by], "pd": counts["pd"], "sfr_rel": counts["sfr_rel"]}
+    variables = {key: v for name, count in counts.items() for key, v in needed(name, count, power).items()}
+    variables |= _all_three(settling)
+    pattern = rigidity_pattern(**{name: chosen[name].bounds for name in TRIPLET}, margin=pair.rules.margin)
+    if is_baseline:
+        pattern = patterns.BASELINE
+    elif pair.baseline is None:
+        pattern = patterns.INCONCLUSIVE
+    text = sentence(
+        pair.learner.name,
+        "" if pair.baseline is None else pair.baseline.name,
+        pattern,
+        {**chosen, **{name: _estimate(found, name) for name in _BESIDE}},
+        rules=pair.rules,
+        within=pair.budget if judged_by == "ad_restricted" else None,
+        censored=(
+            int(found["ad_n_censored_learner"].values),
+            int(found["ad_n_censored_baseline"].values),
+            pair.learner.seeds.size,
+        ),
+        seeds_needed=settling,
+    )
+    return variables, {"ad_judged_by": judged_by, "pattern": pattern, "sentence": text}
+
+
+def delay_judged_by(found: Mapping[str, xr.Variable]) -> str:
+    """`ad` where no seed is censored on either side; else `ad_restricted`.
+
+    With censoring, AD's own mean speaks of the seeds that got there alone. Without it nothing has to be cut off at
+    the smaller budget, and AD's own interval is the one about AD.
+    """
+    reasons = found.get("ad" + labelled.REASON)
+    return "ad" if reasons is None or not (reasons.values == NEVER_REACHED).any() else "ad_restricted"
+
+
+def equal_seeds_needed(confidence: float) -> int:
+    """How many seeds with one and the same difference in accuracy count as clear of 0.
+
+    Equal seeds give an interval without width, because no spread was seen, and not because there is none: seeds that
+    are copies of each other do that, and coarse test sets. What is left is that all have one sign, so a sign test
+    decides: the fewest n with 2 (1/2)^n <= 1 - confidence.
+
+    >>> equal_seeds_needed(0.95), equal_seeds_needed(0.5)
+    (6, 2)
+    """
+    n = 2
+    while 2.0 ** (1 - n) > 1 - confidence:
+        n += 1
+    return n
+
+
+def _spacing(pair: Pair) -> float:
+    """How far apart evaluations are at most: what an epoch is known to."""
+    sides = [side for side in (pair.learner, pair.baseline) if side is not None]
+    return max((float(np.diff(side.epochs).max()) for side in sides if side.epochs.size > 1), default=0.0)
+
+
+def _all_three(counts: Mapping[str, float]) -> dict[str, xr.Variable]:
+    settle = np.array(np.max(list(counts.values())))  # NaN if one is
+    code = np.array(labelled.UNDEFINED if np.isnan(settle) else 0, np.uint8)
+    words = "seeds that would settle all three signs, were mean and spread the true ones"
+    return labelled.variable("seeds_needed", [], settle, code, {"long_name": words, "units": "seed"})
+
+
+def _estimate(found: Mapping[str, xr.Variable], name: str) -> Estimate:
+    mean, low, high, n = (float(found[f"{name}_{part}"].values) for part in ("mean", "low", "high", "n"))
+    return Estimate(mean, Bounds(low, high), int(n))
