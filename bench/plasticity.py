@@ -30,8 +30,8 @@ from torch import Tensor
 
 import waterjar
 from waterjar.diagnose import plasticity
-from waterjar.diagnose.plasticity.reading import Recording
 from waterjar.diagnose.plasticity.representation import Representation
+from waterjar.diagnose.snapshots import Recording
 
 REPEATS, SAMPLES, UNITS, WHOLE = 10, 2000, 512, 100
 PARAMETERS = 200_000

@@ -142,9 +142,28 @@ class TestOneRun:
         return waterjar.open_run(path)
 
     def test_task_accuracy_has_a_chance_of_its_own(self, tmp_path):
-        found = measure(self.recorded_by_task(tmp_path / "run"), variable="task_accuracy", chance=[0.5, 1 / 3])
+        run = self.recorded_by_task(tmp_path / "run")
+        found = measure(run, variable="task_accuracy", chance=[0.5, 1 / 3])
         assert float(found["remembering_mean"][0]) == pytest.approx((0.2 - 0.6) / 0.8)
         np.testing.assert_allclose(found["chance"], [[0.5, 1 / 3]])
+        unknown = measure(run, variable="task_accuracy")  # three classes, but not all of them compete
+        assert why(unknown, "remembering_mean") == ["not_recorded"]
+        assert "1 / its classes for every task" in str(unknown["chance_note"].values[0])
+        assert float(unknown["backward_transfer"][0]) == pytest.approx(-0.2)
+
+    def test_without_classes_only_what_is_above_chance_is_missing(self, tmp_path):
+        found = measure(record(tmp_path / "run", classes=None))
+        corrected = {"remembering", "zero_shot", "forward_transfer", "forgetting_rate", "max_dip"}
+        for metric in FAMILY.metrics.values():
+            if metric.name in corrected:
+                assert set(why(found, metric.scalar)) == {"not_recorded"}
+            else:
+                np.testing.assert_allclose(
+                    found[metric.scalar], [BY_HAND[metric.scalar]], atol=1e-12, err_msg=metric.name
+                )
+        assert why(found, "chance") == ["not_recorded"] * 3
+        assert "give chance=1/K" in str(found["chance_note"].values[0])
+        assert measure(record(tmp_path / "other"))["chance_note"].values.tolist() == [""]
 
     def test_refusals(self, run, tmp_path):
         for wrong in ("metric_type", "variable", "integrator", "forgetting_reference"):
@@ -154,10 +173,6 @@ class TestOneRun:
             measure(run, eps=-1)
         with pytest.raises(WaterjarError, match="has not recorded macro_accuracy: choose another"):
             measure(run, variable="macro_accuracy")
-        with pytest.raises(WaterjarError, match=r"1 / its classes for every task"):
-            measure(self.recorded_by_task(tmp_path / "by task"), variable="task_accuracy")
-        with pytest.raises(WaterjarError, match="give chance=1/K"):
-            measure(record(tmp_path / "classless", classes=None))
         with waterjar.Recorder(tmp_path / "bare", {}) as recorder:
             recorder.log(epoch=1, train={"loss": 1.0})
         with pytest.raises(WaterjarError, match="no group 'performance'"):
@@ -219,16 +234,41 @@ class TestWhatIsMissing:
 
     def test_nan_of_one_repeat_stays_there(self, tmp_path):
         curves = np.stack([A, A, A])
-        curves[1, 1, 0, 1] = NAN  # diverged for a moment: this curve has no integral
+        curves[1, 1, 0, 1] = NAN  # diverged for a moment: this curve has no integral, but it has an end
         found = measure(record(tmp_path / "run", curves))
         healthy = measure(record(tmp_path / "healthy"))
         for metric in FAMILY.metrics.values():
             np.testing.assert_array_equal(found[metric.scalar][[0, 2]], [healthy[metric.scalar].values[0]] * 2)
         touched = {m.scalar for m in FAMILY.metrics.values() if np.isnan(found[m.scalar][1])}
-        by_end = {"average_accuracy", "backward_transfer", "learning_accuracy"}
-        assert touched >= {"remembering_mean", "max_dip_mean", "forgetting_rate_mean", "min_accuracy"}
-        assert not touched & {*by_end, "zero_shot_mean", "learning_time_mean"}
-        assert why(found, "remembering_mean") == ["present", "not_a_number", "present"]
+        whole = {"max_dip_mean", "forgetting_rate_mean", "min_accuracy", "worst_case_accuracy"}
+        assert touched == {*whole, "average_anytime_accuracy"}
+        assert why(found, "max_dip_mean") == ["present", "not_a_number", "present"]
+        for how in ("auc", "mean", "min", "max", "median"):
+            reasons = why(measure(record(tmp_path / how, curves), integrator=how), "remembering_mean")
+            assert reasons == ["present", "not_a_number", "present"]
+
+    def test_nan_in_mid_curve_leaves_what_needs_the_end_alone(self, tmp_path):
+        curves = A[None].copy()
+        curves[0, :, :, 1] = NAN  # of tasks 0 and 1 the second of three evaluations, of task 2 the last
+        curves[0, 2, :, 1] = A[2, :, 1]
+        found = measure(record(tmp_path / "run", curves))
+        ends = continual.integrate(curves)
+        np.testing.assert_array_equal(found["average_accuracy"], continual.average_accuracy(ends))
+        np.testing.assert_array_equal(found["backward_transfer"], continual.backward_transfer(ends))
+        np.testing.assert_array_equal(found["learning_accuracy"], continual.learning_accuracy(ends))
+        np.testing.assert_array_equal(found["forgetting"], continual.forgetting(ends))
+        np.testing.assert_array_equal(found["remembering"], continual.remembering(2 * ends - 1))
+        dips = continual.max_dip(2 * curves - 1)  # while 2 is trained every evaluation is there
+        np.testing.assert_allclose(found["max_dip"][0, 2, :2], dips[0, 2, :2])
+        assert why(found, "learning_time") == ["not_a_number", "not_a_number", "present"]
+
+    def test_nan_at_the_end_is_no_end(self, tmp_path):
+        curves = A[None].copy()
+        curves[0, 2, 0, 1] = NAN
+        found = measure(record(tmp_path / "run", curves))
+        for name in ("average_accuracy", "backward_transfer", "forgetting_mean", "remembering_mean"):
+            assert why(found, name) == ["not_a_number"]
+        assert float(found["learning_accuracy"][0]) == pytest.approx(0.9)
 
     def test_evaluations_that_were_not_made_are_passed_over(self, tmp_path):
         sets = {f"set {j}": j for j in range(3)}
@@ -252,11 +292,12 @@ class TestWhatIsMissing:
         assert float(found["remembering_mean"][0]) == pytest.approx((0.4 - 0.8) / 1.2)
         np.testing.assert_allclose(found["forward_transfer"][0], [0.1 / 1.7, 0.2 / 1.4], atol=1e-7)
         np.testing.assert_allclose(found["intransigence"][0], [0.05, 0.1])
-        assert why(found, "learning_time") == ["present", "undefined"]  # task 0 has step 0 as well
-        assert why(found, "forgetting_rate_mean") == ["undefined"]
+        # the end of task 0 is epoch 0 of task 1: from one evaluation to the next, (1/2 b)^2 / (1/2 b^2)
+        np.testing.assert_allclose(found["learning_time"], [[0.5, 0.5]])
+        assert float(found["forgetting_rate_mean"][0]) == pytest.approx(2 * (0.7 - 0.9))
         # an expert known at its end alone is not held against the area below a curve
         areas = measure(run, chance=0.5, integrator="auc")
-        assert why(areas, "forward_transfer") == ["not_recorded", "present"]
+        assert why(areas, "forward_transfer") == ["not_recorded", "not_recorded"]
         assert why(areas, "forward_transfer_mean") == ["not_recorded"]
         assert why(areas, "intransigence_mean") == ["present"]
 
@@ -304,29 +345,9 @@ class TestStudy:
         assert float(found["average_accuracy"].sel(cell="x", seed=3)) == pytest.approx(0.8)
         for metric in FAMILY.metrics.values():
             codes = found[metric.scalar + "_reason"]
-            assert REASONS[int(codes.sel(cell="joint", seed=5))] == "undefined"
+            over_all = metric.name in ("average_accuracy", "average_anytime_accuracy")
+            assert REASONS[int(codes.sel(cell="joint", seed=5))] == ("present" if over_all else "undefined")
             assert REASONS[int(codes.sel(cell="joint", seed=3))] == "not_recorded"
-
-    def test_seeds_of_different_length_and_with_and_without_expert(self, tmp_path):
-        folder = waterjar.create_study(tmp_path / "study")
-        record(folder / "whole", seeds=[1])
-        sets = {f"set {j}": j for j in range(3)}
-        options = {"eval_sets": sets, "tasks": 3, "classes": ["a", "b"], "seeds": [2]}
-        with waterjar.Recorder(folder / "short", {"learner": "sgd"}, **options) as recorder:
-            for i, t in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1)):  # stopped within task 1
-                recorder.log(train_task=i, epoch=EPOCHS[i, t], performance={"accuracy": A[i, :, t]})
-        study = waterjar.open_study(folder)
-        found = measure(study).isel(cell=0)
-        for name, expected in BY_HAND.items():
-            np.testing.assert_allclose(found[name].sel(seed=1), expected, atol=1e-8)
-        short = found.sel(seed=2)
-        # the last value that is there: P = .2 of task 0, .4 of task 1
-        assert float(short["remembering"].sel(train_task=1, eval_task=0)) == pytest.approx((0.2 - 0.8) / 1.0)
-        assert float(short["zero_shot"].sel(train_task=0, eval_task=1)) == pytest.approx((0.2 - 0.4) / 0.6)
-        assert REASONS[int(short["average_accuracy_reason"])] == "run_ended"
-        assert REASONS[int(short["remembering_mean_reason"])] == "run_ended"
-        assert REASONS[int(short["forward_transfer_mean_reason"])] == "run_ended"
-        assert REASONS[int(short["forward_transfer_reason"].sel(eval_task=0))] == "not_recorded"
 
     def test_order_of_seeds_changes_nothing(self, tmp_path):
         rng = np.random.default_rng(0)

@@ -18,8 +18,8 @@ import zarr
 import waterjar
 from waterjar.diagnose import plasticity
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose import snapshots
 from waterjar.diagnose.plasticity.export import NAMES, history, write_pickle
+from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.study import diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run.codec import Storage
@@ -251,7 +251,7 @@ class TestReading:
         features, weights = arrays()
         storage = Storage(snapshot_chunk_bytes=limit)
         run = record(tmp_path / "run", features, weights, storage=storage)
-        recording = snapshots.Recording(run)
+        recording = Recording(run)
         for repeats in (slice(0, 2), slice(0, 1), slice(1, 2)):
             row = recording.row("features/late/features", 4, repeats)
             np.testing.assert_array_equal(row, features["late"][4, repeats])
@@ -262,7 +262,7 @@ class TestReading:
                 for step in range(2):
                     shot = {"features": {"x": many[step]}}
                     recorder.log(epoch=step, train={"loss": np.ones(5)}, snapshot=shot)
-            row = snapshots.Recording(waterjar.open_run(path)).row("features/x/features", 1, repeats)
+            row = Recording(waterjar.open_run(path)).row("features/x/features", 1, repeats)
             np.testing.assert_array_equal(row, many[1, repeats])
 
     def test_blocks_of_repeats_give_the_same(self, run: waterjar.Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +291,7 @@ class TestReading:
         root["consolidated_metadata"]["metadata"]["features/late/features"] = {**node, **written}
         (run.path / "zarr.json").write_text(json.dumps(root))
         rewritten = waterjar.open_run(run.path)
-        row = snapshots.Recording(rewritten).row("features/late/features", 3, slice(1, 2))
+        row = Recording(rewritten).row("features/late/features", 3, slice(1, 2))
         np.testing.assert_array_equal(row, values[3, 1:2])
         assert plasticity.measure(rewritten)["effective_rank"].equals(whole["effective_rank"])
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from waterjar.diagnose.continual._average_accuracy import average_accuracy
 from waterjar.diagnose.continual._average_anytime_accuracy import average_anytime_accuracy
 from waterjar.diagnose.continual._backward_transfer import backward_transfer
 from waterjar.diagnose.continual._cell import measure_cell
 from waterjar.diagnose.continual._chance import above_chance
-from waterjar.diagnose.continual._forgetting import REFERENCES, forgetting
+from waterjar.diagnose.continual._forgetting import forgetting
 from waterjar.diagnose.continual._forgetting_rate import forgetting_rate
 from waterjar.diagnose.continual._forward_transfer import forward_transfer
 from waterjar.diagnose.continual._forward_transfer_gem import forward_transfer_gem
@@ -27,13 +28,13 @@ from waterjar.diagnose.continual._learning_time import learning_time
 from waterjar.diagnose.continual._max_dip import max_dip
 from waterjar.diagnose.continual._ratio import EPS
 from waterjar.diagnose.continual._remembering import remembering
-from waterjar.diagnose.continual._settings import Settings
+from waterjar.diagnose.continual._settings import REFERENCES, check_settings
 from waterjar.diagnose.continual._stability_gap import min_accuracy, worst_case_accuracy
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.continual._zero_shot import zero_shot
 from waterjar.diagnose.labelled import side_by_side, stamp
 from waterjar.diagnose.registry import Family
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 
@@ -70,7 +71,7 @@ def measure(
     variable: str = "accuracy",
     integrator: str = "final",
     eval_sets: Sequence[str] | None = None,
-    chance: float | Sequence[float] | None = None,
+    chance: ArrayLike | None = None,
     floor_at_chance: bool = False,
     bounded: bool = True,
     eps: float = EPS,
@@ -79,7 +80,20 @@ def measure(
     """Every metric of the family: over (repeat, ...) of a run, over (cell, seed, ...) of a study.
 
     Pairs of tasks stand at (train_task, eval_task), both in the order of training. Metrics with more than one number
-    per repeat have `<name>_mean`, their mean over tasks, and `<name>_n_undefined`, how many values that leaves out.
+    per repeat have `<name>_mean`, their mean over tasks, `<name>_n`, how many values that is over, and
+    `<name>_n_undefined`, how many it leaves out as undefined.
+
+    Over which tasks: a run's tasks are those it trains and those that have an eval set (`tasks` and `n_tasks` name and
+    count them). ACC and AAA take a task that is never trained on its own as it was evaluated, and are there for joint
+    training too. Whatever else is ONE number per repeat asks for the training of every one of the tasks: where some
+    were never trained it is `undefined`, not a mean over the others, so that no two cells with the same `tasks` are
+    compared over different ones. Values of single tasks and pairs stay. An eval set of no task (-1) takes no part.
+
+    What is missing: of a run that is shorter than the longest of its cell, or not sealed yet, whatever needs the end
+    of a task that it has not finished is `run_ended`; tasks that it has finished stay. An evaluation that is
+    `not_a_number` takes away the end where it is the last one, and whatever is over the whole curve (auc, mean, min,
+    max, median, learning_time, forgetting_rate, max_dip, AAA, min-ACC). Where a task has no epoch 0, the last
+    evaluation before it is its epoch 0.
 
     Parameters
     ----------
@@ -91,26 +105,24 @@ def measure(
         and of its expert: final, auc, mean, min, max, median (see `integrate`). Other metrics name their epochs.
     eval_sets : one per task, by name. Left out: the task's only one, else the only one called `..._all`, else the only
         one called `..._all_normal`.
-    chance : one number, or one per task. Left out: 1 / classes of the run.
+    chance : one number, or one per task. Left out: 1 / classes of the run. Where these are not recorded (and of
+        task_accuracy), what is above chance is `not_recorded` (remembering, zero_shot, forward_transfer,
+        forgetting_rate, max_dip; `chance_note` says so), and the rest is there.
     floor_at_chance : values below chance count as chance.
     bounded, eps : see `remembering`.
     forgetting_reference : "max", "learned" or "max_or_last", see `forgetting`.
     """
-    names = (eval_sets,) if isinstance(eval_sets, str) else eval_sets
-    told = tuple(map(float, chance)) if isinstance(chance, Sequence) else chance
-    settings = Settings(
+    settings = check_settings(
         metric_type=metric_type,
         variable=variable,
         integrator=integrator,
-        eval_sets=None if names is None else tuple(names),
-        chance=told,
+        eval_sets=eval_sets,
+        chance=chance,
         floor_at_chance=floor_at_chance,
         bounded=bounded,
         eps=eps,
         forgetting_reference=forgetting_reference,
     )
-    if forgetting_reference not in REFERENCES:
-        raise unknown_name("continual: forgetting_reference", forgetting_reference, REFERENCES)
     if isinstance(source, Run):
         alone = measure_cell([source.path], settings, FAMILY)
         if alone is None:
@@ -123,8 +135,7 @@ def measure(
             if measured is not None:
                 parts[cell] = measured
         found = side_by_side(parts, source)
-    plain = {**vars(settings), "eval_sets": list(names) if names is not None else None}
-    return stamp(found, FAMILY, plain, source)
+    return stamp(found, FAMILY, vars(settings), source)
 
 
-FAMILY = Family("continual", "Continual learning", "cell", ("performance",), measure)
+FAMILY = Family("continual", "Continual learning", "cell", ("performance",), measure, version=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, matrix_of
+from waterjar.diagnose.continual._arrays import Floats, matrix_of, mean_or_nan
 from waterjar.diagnose.continual._measured import Measured
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
@@ -13,6 +13,9 @@ from waterjar.diagnose.registry import metric
 def average_accuracy(R: ArrayLike) -> Floats:
     """ACC = mean over i of R[T, i], T the last task trained. For ACC after task k pass R[..., :k+1, :k+1].
 
+    Of recorded runs it is over every task that has an eval set, at the end of the run: a task that the run never
+    trained on its own counts as it was evaluated, so that runs of one task, of all in turn and of all at once compare.
+
     Parameters
     ----------
     R : (..., train, eval), raw accuracy at the end of each task.
@@ -20,8 +23,7 @@ def average_accuracy(R: ArrayLike) -> Floats:
     >>> average_accuracy([[0.75, 0.25], [0.5, 1.0]])
     np.float64(0.75)
     """
-    found: Floats = matrix_of(R)[..., -1, :].mean(-1)
-    return found
+    return mean_or_nan(matrix_of(R)[..., -1, :])
 
 
 @metric(
@@ -38,4 +40,4 @@ def average_accuracy(R: ArrayLike) -> Floats:
 def _average_accuracy(curves: TaskCurves) -> Measured:
     if curves.is_loss:
         return curves.for_accuracy_only
-    return Measured(average_accuracy(curves.ends), (), curves.reasons[:, -1].max(-1))
+    return Measured(mean_or_nan(curves.final), (), curves.final_reasons.max(-1), over_all_tasks=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, curves_of
+from waterjar.diagnose.continual._arrays import Bools, Floats, curves_of
 from waterjar.diagnose.continual._integrate import integrate
 from waterjar.diagnose.continual._measured import Measured
 from waterjar.diagnose.continual._task_curves import TaskCurves
@@ -18,6 +18,9 @@ def average_anytime_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None)
     Tasks count alike, however often they were logged. Logged at the ends of tasks only, it is the average of ACC after
     each task ("average incremental accuracy"): pass R[..., None].
 
+    Of recorded runs, a task that the run never trains on its own counts at every moment, as it does in average
+    accuracy; so does every task of joint training, which has one phase.
+
     Parameters
     ----------
     curves : (..., train, eval, epoch), raw accuracy.
@@ -27,14 +30,19 @@ def average_anytime_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None)
     np.float64(0.5)
     """
     array, x = curves_of(curves, epochs)
-    tasks = array.shape[-3]
-    seen = np.empty((*array.shape[:-3], tasks))
-    for i in range(tasks):
-        training = x[i] > 0
-        if not training.any():
-            seen[..., i] = np.nan
+    return anytime(array, x, np.tri(array.shape[-3], dtype=np.bool_))
+
+
+def anytime(curves: Floats, epochs: Floats, counted: Bools) -> Floats:
+    """The same of any phases (..., phase, task, epoch), over the tasks that are `counted` (phase, task) in each."""
+    phases = curves.shape[-3]
+    seen = np.full((*curves.shape[:-3], phases), np.nan)
+    for i in range(phases):
+        training, those = epochs[i] > 0, np.flatnonzero(counted[i])
+        if not training.any() or not len(those):
             continue
-        part = array[..., i, : i + 1, :]
+        first = len(those) == those[-1] + 1  # as a rule; then nothing need be copied
+        part = curves[..., i, : len(those), :] if first else curves[..., i, those, :]
         seen[..., i] = integrate(part if training.all() else part[..., training], how="mean").mean(-1)
     found: Floats = seen.mean(-1)
     return found
@@ -54,5 +62,6 @@ def average_anytime_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None)
 def _average_anytime_accuracy(curves: TaskCurves) -> Measured:
     if curves.is_loss:
         return curves.for_accuracy_only
-    values = average_anytime_accuracy(curves.raw, curves.epochs)
-    return Measured(values, (), np.tril(curves.reasons).max((-2, -1)))
+    values = anytime(curves.overall.curves, curves.overall.epochs, curves.counted)
+    reasons = np.where(curves.counted, curves.overall.reasons, 0).max((-2, -1))
+    return Measured(values, (), reasons, over_all_tasks=True)

@@ -39,5 +39,5 @@ def backward_transfer(R: ArrayLike) -> Floats:
     symbol="BWT",
 )
 def _backward_transfer(curves: TaskCurves) -> Measured:
-    reasons = np.maximum(curves.reasons[:, -1], learned(curves.reasons)).max(-1)
+    reasons = np.maximum(curves.end_reasons[:, -1], learned(curves.end_reasons)).max(-1)
     return Measured(backward_transfer(curves.ends), (), reasons, loss_units="nat")

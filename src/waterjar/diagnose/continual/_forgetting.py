@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.continual._arrays import Floats, earlier, learned, matrix_of
 from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._settings import REFERENCES
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
 from waterjar.errors import unknown_name
-
-Reference = Literal["max", "learned", "max_or_last"]
-REFERENCES: tuple[str, ...] = get_args(Reference)
 
 
 def forgetting(R: ArrayLike, reference: str = "max") -> Floats:
@@ -66,5 +62,5 @@ def forgetting(R: ArrayLike, reference: str = "max") -> Floats:
 def _forgetting(curves: TaskCurves) -> Measured:
     reference, tasks = curves.settings.forgetting_reference, len(curves.tasks)
     values = forgetting(curves.ends, reference)
-    reasons = np.tril(curves.reasons).max(-2)  # from a task's own training on
+    reasons = np.tril(curves.end_reasons).max(-2)  # from a task's own training on
     return Measured(values, ("eval_task",), reasons, np.arange(tasks) < tasks - 1, loss_units="nat")

@@ -64,4 +64,4 @@ def slope(values: Floats, t: Floats) -> Floats:
 def _forgetting_rate(curves: TaskCurves) -> Measured:
     values, pairs = forgetting_rate(curves.corrected, curves.epochs), later(len(curves.tasks))
     dims = ("train_task", "eval_task")
-    return Measured(values, dims, curves.reasons, pairs, loss_flips=True, loss_units="nat/epoch")
+    return Measured(values, dims, curves.corrected_reasons, pairs, loss_flips=True, loss_units="nat/epoch")

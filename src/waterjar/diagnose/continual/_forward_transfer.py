@@ -9,7 +9,6 @@ from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of
 from waterjar.diagnose.continual._measured import Measured
 from waterjar.diagnose.continual._ratio import EPS
 from waterjar.diagnose.continual._task_curves import TaskCurves
-from waterjar.diagnose.labelled import NOT_RECORDED
 from waterjar.diagnose.registry import metric
 from waterjar.errors import WaterjarError
 
@@ -31,6 +30,11 @@ def forward_transfer(R: ArrayLike, expert: ArrayLike, *, eps: float = EPS) -> Fl
     own, fresh = learned(matrix_of(R)), np.asarray(expert, np.float64)
     if not fresh.ndim or fresh.shape[-1] != own.shape[-1]:
         raise WaterjarError(f"expert has shape {fresh.shape}: (..., task) with {own.shape[-1]} tasks would be right")
+    return contrast_with_expert(own, fresh, eps)
+
+
+def contrast_with_expert(own: Floats, fresh: Floats, eps: float) -> Floats:
+    """The same of each task's own performance (..., task), over the epochs that its expert has."""
     below = fresh + own
     undefined = np.abs(below) <= eps
     found: Floats = np.where(undefined, np.nan, (fresh - own) / np.where(undefined, 1.0, below + eps))
@@ -48,7 +52,7 @@ def forward_transfer(R: ArrayLike, expert: ArrayLike, *, eps: float = EPS) -> Fl
     summary="forward_transfer_mean",
 )
 def _forward_transfer(curves: TaskCurves) -> Measured:
-    values = forward_transfer(curves.integrated, curves.expert_integrated, eps=curves.settings.eps)
-    experts = np.where(curves.expert_end_only, np.uint8(NOT_RECORDED), curves.expert_reasons)
-    reasons = np.maximum(learned(curves.reasons), experts)
-    return Measured(values, ("eval_task",), reasons, loss_flips=True)
+    own, own_reasons = curves.beside_expert
+    expert, expert_reasons = curves.expert_integrated
+    values = contrast_with_expert(own, expert, curves.settings.eps)
+    return Measured(values, ("eval_task",), np.maximum(own_reasons, expert_reasons), loss_flips=True)

@@ -42,7 +42,7 @@ def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Floats:
     symbol="FWT",
 )
 def _forward_transfer_gem(curves: TaskCurves) -> Measured:
-    before = np.diagonal(curves.reasons, offset=1, axis1=-2, axis2=-1)
+    before = np.diagonal(curves.end_reasons, offset=1, axis1=-2, axis2=-1)
     reasons = np.maximum(before, curves.initial_reasons[:, 1:]).max(-1, initial=0)
     values = forward_transfer_gem(curves.ends, curves.sign * curves.initial)
     return Measured(values, (), reasons, loss_units="nat")

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of
-from waterjar.diagnose.continual._integrate import last_value
 from waterjar.diagnose.continual._measured import Measured
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
@@ -43,6 +42,6 @@ def intransigence(R: ArrayLike, reference: ArrayLike) -> Floats:
     summary="intransigence_mean",
 )
 def _intransigence(curves: TaskCurves) -> Measured:
-    values = intransigence(curves.ends, curves.sign * last_value(curves.expert))
-    reasons = np.maximum(learned(curves.reasons), curves.expert_reasons)
+    values = intransigence(curves.ends, curves.sign * curves.expert.ends)
+    reasons = np.maximum(learned(curves.end_reasons), curves.expert.end_reasons)
     return Measured(values, ("eval_task",), reasons, loss_units="nat")

@@ -38,4 +38,4 @@ def learning_accuracy(R: ArrayLike) -> Floats:
 def _learning_accuracy(curves: TaskCurves) -> Measured:
     if curves.is_loss:
         return curves.for_accuracy_only
-    return Measured(learning_accuracy(curves.ends), (), learned(curves.reasons).max(-1))
+    return Measured(learning_accuracy(curves.ends), (), learned(curves.end_reasons).max(-1))

@@ -26,7 +26,11 @@ def max_dip(curves: ArrayLike) -> Floats:
            [0.6, nan]])
     """
     array, _ = curves_of(curves)
-    ends = last_value(own_curves(array))
+    return dips_from(last_value(own_curves(array)), array)
+
+
+def dips_from(ends: Floats, array: Floats) -> Floats:
+    """The same from ends (..., task): a task's own curve need not be known but for its end."""
     dips = np.full(array.shape[:-1], np.nan)
     for j in range(1, array.shape[-3]):
         apart = np.abs(array[..., j, :j, :] - ends[..., :j, None])
@@ -46,6 +50,7 @@ def max_dip(curves: ArrayLike) -> Floats:
     summary="max_dip_mean",
 )
 def _max_dip(curves: TaskCurves) -> Measured:
-    reasons = np.maximum(curves.reasons, learned(curves.reasons)[:, None, :])
+    values = dips_from(learned(curves.corrected_ends), curves.corrected)
+    reasons = np.maximum(curves.corrected_reasons, learned(curves.corrected_end_reasons)[:, None, :])
     pairs = later(len(curves.tasks))
-    return Measured(max_dip(curves.corrected), ("train_task", "eval_task"), reasons, pairs, loss_units="nat")
+    return Measured(values, ("train_task", "eval_task"), reasons, pairs, loss_units="nat")

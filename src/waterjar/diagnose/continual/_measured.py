@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,14 +31,23 @@ class Measured:
     """Of a loss, the other direction is the better one."""
     loss_units: str = ""
     """Units of a loss, where the metric has those of what it is made of."""
+    over_all_tasks: bool = False
+    """It asks for no task's own training: a run that never trained some of its tasks has it all the same."""
 
 
-def label(declared: Metric, measured: Measured, *, is_loss: bool) -> dict[str, xr.Variable]:
+def label(declared: Metric, measured: Measured, lacking: NDArray[np.uint8], *, is_loss: bool) -> dict[str, xr.Variable]:
     """The variables of a metric: its values and, if it has more than one a repeat, their mean and what that leaves out.
 
     `<name>_mean` is over what the definition covers. What is undefined there (both at chance, say) is left out and
     counted in `<name>_n_undefined`; anything else that is missing makes the mean missing, for the same reason.
+    `<name>_n` counts what is there.
+
+    `lacking` (repeat,) is not 0 where some tasks of the run were never trained. One number per repeat is then missing
+    for that reason, not taken over fewer tasks than elsewhere; values of single tasks and pairs stay.
     """
+    if not measured.dims and not measured.over_all_tasks:
+        values = np.where(lacking > 0, np.nan, measured.values)
+        measured = replace(measured, values=values, reasons=np.where(lacking > 0, lacking, measured.reasons))
     gone = np.isnan(measured.values)
     blamed = np.where(measured.reasons > 0, measured.reasons, UNDEFINED)
     defined = np.ones(measured.values.shape[1:], np.bool_) if measured.defined is None else measured.defined
@@ -49,6 +58,7 @@ def label(declared: Metric, measured: Measured, *, is_loss: bool) -> dict[str, x
         flat, why = measured.values[:, defined], codes[:, defined]  # (repeat, what is covered)
         kept = why == 0
         missing = np.where(why == UNDEFINED, 0, why).max(-1, initial=0).astype(np.uint8)
+        missing = np.where(lacking > 0, lacking, missing)
         count = kept.sum(-1)
         total = np.where(kept, flat, 0.0).sum(-1)
         known = (count > 0) & (missing == 0)
@@ -57,6 +67,8 @@ def label(declared: Metric, measured: Measured, *, is_loss: bool) -> dict[str, x
         found |= variable(declared.summary, ("repeat",), mean, reasons, attributes)
         about = {"long_name": f"values of {declared.name} left out of its mean, being undefined", "units": "1"}
         found[f"{declared.name}_n_undefined"] = xr.Variable(("repeat",), (why == UNDEFINED).sum(-1), about)
+        about = {"long_name": f"values of {declared.name} that are there, which its mean is over", "units": "1"}
+        found[f"{declared.name}_n"] = xr.Variable(("repeat",), count, about)
     return found
 
 

@@ -43,6 +43,6 @@ def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Floa
 )
 def _remembering(curves: TaskCurves) -> Measured:
     values = remembering(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)
-    own = learned(curves.reasons)[:, None, :]
+    reasons = np.maximum(curves.integrated_reasons, learned(curves.integrated_reasons)[:, None, :])
     pairs = later(len(curves.tasks))
-    return Measured(values, ("train_task", "eval_task"), np.maximum(curves.reasons, own), pairs, loss_flips=True)
+    return Measured(values, ("train_task", "eval_task"), reasons, pairs, loss_flips=True)

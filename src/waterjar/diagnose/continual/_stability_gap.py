@@ -46,9 +46,13 @@ def worst_case_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> F
     np.float64(0.625)
     """
     array, x = curves_of(curves, epochs)
-    tasks = array.shape[-3]
-    last = last_value(array[..., -1, -1, :])
-    return last if tasks == 1 else last / tasks + (1 - 1 / tasks) * min_accuracy(array, x)
+    return with_last(last_value(array[..., -1, -1, :]), array, x)
+
+
+def with_last(last: Floats, curves: Floats, epochs: Floats) -> Floats:
+    """The same from A_end[T, T] (...): the last task's own curve need not be known but for its end."""
+    tasks = curves.shape[-3]
+    return last if tasks == 1 else last / tasks + (1 - 1 / tasks) * min_accuracy(curves, epochs)
 
 
 @metric(
@@ -82,5 +86,5 @@ def _min_accuracy(curves: TaskCurves) -> Measured:
 def _worst_case_accuracy(curves: TaskCurves) -> Measured:
     if curves.is_loss:
         return curves.for_accuracy_only
-    reasons = np.maximum(np.tril(curves.reasons, -1).max((-2, -1)), learned(curves.reasons)[:, -1])
-    return Measured(worst_case_accuracy(curves.raw, curves.epochs), (), reasons)
+    reasons = np.maximum(np.tril(curves.reasons, -1).max((-2, -1)), learned(curves.end_reasons)[:, -1])
+    return Measured(with_last(learned(curves.ends)[:, -1], curves.raw, curves.epochs), (), reasons)

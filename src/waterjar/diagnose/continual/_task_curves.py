@@ -6,46 +6,44 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from waterjar.diagnose.continual._arrays import Bools, Floats, own_curves
+from waterjar.diagnose.continual._arrays import Bools, Floats, learned, own_curves
 from waterjar.diagnose.continual._chance import above_chance
-from waterjar.diagnose.continual._integrate import integrate, last_value
+from waterjar.diagnose.continual._integrate import integrate
 from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._phases import Codes, Phases
 from waterjar.diagnose.continual._settings import Settings
-from waterjar.diagnose.labelled import UNDEFINED
-
-Codes = NDArray[np.uint8]
+from waterjar.diagnose.labelled import NOT_RECORDED, UNDEFINED
 
 
 @dataclass(frozen=True)
 class TaskCurves:
-    """Raw accuracy (or loss) of a cell, by train task, eval task and epoch, and of the fresh expert of each task.
-
-    A curve with a `not_a_number` in it is missing as a whole: its end, its area, its dip are not known. Other
-    evaluations that are missing were not made, and the curve runs over those that were.
-    """
+    """Raw accuracy (or loss) of a cell, by train task, eval task and epoch, and of the fresh expert of each task."""
 
     tasks: tuple[int, ...]
     """Trained tasks in the order of training; both `train_task` and `eval_task` run over them."""
-    eval_sets: tuple[str, ...]
-    """The eval set of each task; empty where there is none."""
-    raw: Floats
-    """(repeat, train_task, eval_task, epoch), NaN where there was no evaluation."""
-    reasons: Codes
-    """(repeat, train_task, eval_task): why a curve has no value at all; 0 if it has one."""
-    epochs: Floats
-    """(train_task, epoch), padded with NaN."""
+    eval_sets: dict[int, str]
+    """Every task that is trained or has an eval set -> that set; empty where there is none."""
+    network: Phases
+    """(repeat, train_task, eval_task)."""
+    overall: Phases
+    """(repeat, phase, task): the same over every task of `eval_sets`; of joint training its one phase."""
+    counted: Bools
+    """(phase, task): seen so far. A task that the run never trains on its own counts all along."""
+    final: Floats
+    """(repeat, task) over every task of `eval_sets`: raw, at the end of the last phase, joint or not."""
+    final_reasons: Codes
+    lacking: Codes
+    """(repeat,): why a number over all tasks' own training is missing: some were never trained. Else 0."""
     initial: Floats
     """(repeat, task): before any training."""
     initial_reasons: Codes
-    expert: Floats
-    """(repeat, task, epoch) on `expert_epochs`, (task, epoch): each task's fresh network, on that task."""
-    expert_epochs: Floats
-    expert_reasons: Codes
-    """(repeat, task)."""
+    expert: Phases
+    """(repeat, task): each task's fresh network, on that task."""
     chance: Floats
-    """(task,); NaN where it is not needed."""
+    """(task,); NaN where it is not needed, or not known."""
+    chance_note: str
+    """What is to be done where chance is needed and not known; else empty."""
     settings: Settings
 
     @property
@@ -58,44 +56,107 @@ class TaskCurves:
         """Turns a loss round, so that differences of ends mean the same as those of accuracies."""
         return -1.0 if self.is_loss else 1.0
 
+    @property
+    def raw(self) -> Floats:
+        """(repeat, train_task, eval_task, epoch): whole curves."""
+        return self.network.curves
+
+    @property
+    def epochs(self) -> Floats:
+        """(train_task, epoch)."""
+        return self.network.epochs
+
+    @property
+    def reasons(self) -> Codes:
+        """(repeat, train_task, eval_task): why a whole curve is missing."""
+        return self.network.reasons
+
+    @property
+    def end_reasons(self) -> Codes:
+        """(repeat, train_task, eval_task): why the end of a curve is missing."""
+        return self.network.end_reasons
+
+    @cached_property
+    def ends(self) -> Floats:
+        """(repeat, train_task, eval_task): raw, at the end of each task; of a loss with its sign turned."""
+        return self.sign * self.network.ends
+
     @cached_property
     def corrected(self) -> Floats:
         """(repeat, train_task, eval_task, epoch): above chance; a loss as it is."""
         return self._above_chance(self.raw, self.chance[:, None])
 
     @cached_property
+    def corrected_ends(self) -> Floats:
+        """(repeat, train_task, eval_task): above chance at the end of each task; a loss as it is."""
+        return self._above_chance(self.network.ends, self.chance)
+
+    @property
+    def corrected_reasons(self) -> Codes:
+        """(repeat, train_task, eval_task): why `corrected` is missing."""
+        return np.maximum(self.reasons, self._chance_reason)
+
+    @property
+    def corrected_end_reasons(self) -> Codes:
+        """(repeat, train_task, eval_task): why `corrected_ends` are missing."""
+        return np.maximum(self.end_reasons, self._chance_reason)
+
+    @cached_property
     def integrated(self) -> Floats:
         """R (repeat, train_task, eval_task): above chance, integrated over the epochs of each train task."""
+        if self._by_end:
+            return self.corrected_ends
         return integrate(self.corrected, self.epochs[:, None, :], self.settings.integrator)
 
-    @cached_property
-    def expert_integrated(self) -> Floats:
-        """E (repeat, task): the experts, above chance, by the same integrator; NaN where only their end is known."""
-        corrected = self._above_chance(self.expert, self.chance[:, None])
-        values = integrate(corrected, self.expert_epochs, self.settings.integrator)
-        return np.where(self.expert_end_only, np.nan, values)
+    @property
+    def integrated_reasons(self) -> Codes:
+        """(repeat, train_task, eval_task): why R is missing; `final` needs the end alone."""
+        return self.corrected_end_reasons if self._by_end else self.corrected_reasons
 
     @cached_property
-    def expert_end_only(self) -> Bools:
-        """(repeat, task): one evaluation of the expert cannot be held against the mean or area of a whole curve."""
-        if self.settings.integrator == "final":
-            return np.zeros(self.expert.shape[:2], np.bool_)
-        of_expert, of_network = (np.isfinite(curves).sum(-1) for curves in (self.expert, own_curves(self.raw)))
-        found: Bools = (of_expert == 1) & (of_network > 1)
-        return found
+    def beside_expert(self) -> tuple[Floats, Codes]:
+        """(repeat, task): each task's own R over the epochs that its expert has, and why it is missing.
+
+        An expert that was not evaluated at epoch 0 is not held against a curve that begins there.
+        """
+        if self._by_end:
+            return learned(self.integrated), learned(self.integrated_reasons)
+        begin = np.nan_to_num(self.expert.epochs[:, :1])  # of a task without an expert it does not matter
+        own = np.where(self.epochs >= begin, own_curves(self.corrected), np.nan)
+        return integrate(own, self.epochs, self.settings.integrator), learned(self.integrated_reasons)
 
     @cached_property
-    def ends(self) -> Floats:
-        """(repeat, train_task, eval_task): raw, at the end of each task; of a loss with its sign turned."""
-        return self.sign * last_value(self.raw)
+    def expert_integrated(self) -> tuple[Floats, Codes]:
+        """E (repeat, task): the experts, above chance, by the same integrator, and why they are missing.
+
+        One evaluation of the expert cannot be held against the mean or area of a whole curve: `not_recorded`.
+        """
+        if self._by_end:
+            return self._above_chance(self.expert.ends, self.chance), self.expert.end_reasons
+        corrected = self._above_chance(self.expert.curves, self.chance[:, None])
+        values = integrate(corrected, self.expert.epochs, self.settings.integrator)
+        of_expert, of_network = (np.isfinite(curves).sum(-1) for curves in (self.expert.curves, own_curves(self.raw)))
+        end_only = (of_expert == 1) & (of_network > 1)
+        reasons = np.where(end_only, np.uint8(NOT_RECORDED), self.expert.reasons)
+        return np.where(end_only, np.nan, values), reasons
 
     @property
     def for_accuracy_only(self) -> Measured:
         """What a metric that only accuracies have gives for a loss."""
-        repeats = len(self.raw)
+        repeats = len(self.final)
         return Measured(np.full(repeats, np.nan), (), np.full(repeats, UNDEFINED, np.uint8))
 
+    @property
+    def _by_end(self) -> bool:
+        return self.settings.integrator == "final"
+
+    @property
+    def _chance_reason(self) -> np.uint8:
+        return np.uint8(NOT_RECORDED if self.chance_note else 0)
+
     def _above_chance(self, values: Floats, chance: Floats) -> Floats:
-        if self.is_loss or np.isnan(chance).any():
+        if self.is_loss:
             return values
+        if np.isnan(chance).any():
+            return np.full(values.shape, np.nan)
         return above_chance(values, chance, floor_at_chance=self.settings.floor_at_chance)

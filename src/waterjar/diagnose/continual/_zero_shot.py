@@ -39,6 +39,6 @@ def zero_shot(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Floats
 )
 def _zero_shot(curves: TaskCurves) -> Measured:
     values = zero_shot(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)
-    own = learned(curves.reasons)[:, None, :]
+    reasons = np.maximum(curves.integrated_reasons, learned(curves.integrated_reasons)[:, None, :])
     pairs = earlier(len(curves.tasks))
-    return Measured(values, ("train_task", "eval_task"), np.maximum(curves.reasons, own), pairs, loss_flips=True)
+    return Measured(values, ("train_task", "eval_task"), reasons, pairs, loss_flips=True)

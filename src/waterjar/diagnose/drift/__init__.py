@@ -23,8 +23,8 @@ from waterjar.diagnose.drift._procrustes import procrustes_distance
 from waterjar.diagnose.drift.cell import measure_cell
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.labelled import stamp
-from waterjar.diagnose.snapshots import measure_each
 from waterjar.diagnose.registry import Family
+from waterjar.diagnose.snapshots import measure_each
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 

@@ -9,8 +9,8 @@ import xarray as xr
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.drift.measuring import Measurement, kind_of
 from waterjar.diagnose.drift.moment import Siblings
-from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.registry import Metric
+from waterjar.diagnose.snapshots import Recording
 from waterjar.run.reader import Run
 
 

@@ -15,9 +15,9 @@ from waterjar.diagnose.drift.moment import Curves, Moment, Siblings
 from waterjar.diagnose.drift.readouts import Readouts
 from waterjar.diagnose.labelled import NOT_RECORDED, UNDEFINED
 from waterjar.diagnose.plasticity.measuring import Table, final
-from waterjar.diagnose.snapshots import Recording, repeat_blocks, settings_for, task_references
 from waterjar.diagnose.registry import Metric
 from waterjar.diagnose.result import Result
+from waterjar.diagnose.snapshots import Recording, repeat_blocks, settings_for, task_references
 
 REFERENCES = ("first", "task", "previous")
 """What a snapshot is compared with: the first one, the last one of the task before (the first one during the first

@@ -6,8 +6,8 @@ import numpy as np
 
 from waterjar.diagnose.drift.moment import NO_READOUT, Readout
 from waterjar.diagnose.plasticity.parameters import tensors_of
-from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.result import Result
+from waterjar.diagnose.snapshots import Recording
 from waterjar.errors import unknown_name
 
 OTHER_LAYER = Result.missing("undefined", "the readout does not read this layer")

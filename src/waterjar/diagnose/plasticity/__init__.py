@@ -25,9 +25,9 @@ from waterjar.diagnose.plasticity._weight_change import weight_change
 from waterjar.diagnose.plasticity._weight_effective_rank import weight_effective_rank
 from waterjar.diagnose.plasticity._weight_magnitude import weight_magnitude
 from waterjar.diagnose.plasticity.measuring import measure_run
-from waterjar.diagnose.snapshots import measure_each
 from waterjar.diagnose.plasticity.representation import Representation, singular_values
 from waterjar.diagnose.registry import Family
+from waterjar.diagnose.snapshots import measure_each
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 

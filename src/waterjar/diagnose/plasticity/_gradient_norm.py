@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.plasticity.parameters import root_mean_square
-from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.plasticity.stepwise import Series, logged
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
+from waterjar.diagnose.snapshots import Recording
 
 
 def gradient_norm(gradient: ArrayLike) -> Result:

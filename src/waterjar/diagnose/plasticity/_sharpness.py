@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.plasticity.stepwise import Series, probed
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.snapshots import Recording
 
 
 @metric(

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from waterjar.diagnose.labelled import NOT_RECORDED, UNDEFINED, variable
 from waterjar.diagnose.plasticity.parameters import Measured, Parameters, Tensor, tensors_of
-from waterjar.diagnose.snapshots import Recording, repeat_blocks, settings_for, task_references
 from waterjar.diagnose.plasticity.representation import Representation
 from waterjar.diagnose.plasticity.stepwise import Series
 from waterjar.diagnose.registry import Metric
 from waterjar.diagnose.result import Result
+from waterjar.diagnose.snapshots import Recording, repeat_blocks, settings_for, task_references
 from waterjar.run.reader import Run
 
 BY_PARAMETER = "_by_parameter"

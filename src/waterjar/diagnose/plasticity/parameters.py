@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.result import Result
+from waterjar.diagnose.snapshots import Recording
 
 _BLOCK = 2**20
 """Numbers squared at once: float64 copies of a whole network would triple the memory."""

@@ -1,0 +1,308 @@
+"""The projection on a cone, compiled.
+
+    minimise || t - sum_i lam_i y_i u_i ||^2   over lam >= 0,   |u_i| = 1
+
+It is solved for beta_i = y_i lam_i: the signs y then touch neither the Gram matrix nor its factor, so that all t and y
+of a snapshot share them. With r = t - sum beta_i u_i and g_i = u_i . r, the conditions of Karush, Kuhn and Tucker are
+y_i g_i <= 0, and g_i = 0 on the support; all of it scales with |t|.
+
+The active set is Lawson and Hanson's (1974, chapter 23), but a round adds the worst violator of EVERY manifold that is
+near the maximum. The objective falls in each round all the same: see `step_to_boundary`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterjar.diagnose.geometry._compiled import entry, fma, inlined
+from waterjar.diagnose.geometry._factor import (
+    BETA,
+    EXACT,
+    GRAM,
+    MEMBERS,
+    QUEUE,
+    ROWS,
+    SIGN,
+    VECTORS,
+    Floats,
+    Integers,
+    append,
+    correct,
+    drop_negative,
+    step_to_boundary,
+    subtract,
+)
+
+TOLERANCE = 1e-12  # a violation below this share of |t| is rounding
+TOLERANCE_COARSE = 1e-5  # ... where products have seven digits
+NEAR, NEAR_HULL = 0.25, 0.75  # violators within this share of the largest are added in the same round
+NO_MARGIN = 1e-8  # points that a hyperplane separates by less than this (as unit vectors) are not separated
+HALF_ULP = 1.1e-16
+OPTIMAL, SEPARABLE, STOPPED = 0, 1, 2
+
+
+class Work(NamedTuple):
+    """Room for one problem after the other: in small problems, allocating it would take most of the time."""
+
+    factor: Floats  # (member, member) upper triangular
+    v: Floats  # (C ... Z, member)
+    ids: Integers  # (MEMBERS ... QUEUE, member or manifold)
+    basis: Floats  # EXACT: (member + 1, dimension) orthonormal, and one row to work with; ROWS: (dimension, member)
+    g: Floats  # (point)
+    refused: Integers  # (point) those that depend on the members
+    r: Floats  # (dimension) the residual
+    chosen: Integers  # (manifold) its worst violator
+    violation: Floats  # (manifold)
+
+
+class Problem(NamedTuple):
+    """One t and one y."""
+
+    mode: int
+    table: Floats  # the Gram matrix (point, point), or the points (point, dimension)
+    columns: Floats  # the table's transpose
+    coarse: NDArray[np.float32]  # GRAM: the table in half the bytes, to find violators with
+    h: Floats  # (point) u . t
+    t: Floats  # (dimension)
+    scale: float  # |t|
+    y: Floats  # (manifold)
+    owner: Integers  # (point) its manifold
+    offsets: Integers  # (manifold + 1) where its points begin
+
+
+@inlined
+def workspace(mode: int, points: int, dimension: int, manifolds: int) -> Work:
+    """Allocate for problems of these sizes."""
+    room = min(points, dimension)
+    wide = room + 9 - (room + 8) % 2  # an odd length: rows of the factor start in different sets of the cache
+    basis = np.empty((0, 0))
+    if mode == EXACT:
+        basis = np.empty((room + 1, dimension))
+    elif mode == ROWS:
+        basis = np.empty((dimension, room))
+    return Work(
+        np.empty((room, wide)),
+        np.empty((VECTORS, room)),
+        np.empty((2, max(room, manifolds)), np.int64),
+        basis,
+        np.empty(points),
+        np.empty(points, np.int64),
+        np.empty(dimension),
+        np.empty(manifolds, np.int64),
+        np.empty(manifolds),
+    )
+
+
+@inlined
+def _price(
+    mode: int,
+    table: Floats,
+    columns: Floats,
+    h: Floats,
+    t: Floats,
+    k: int,
+    v: Floats,
+    ids: Integers,
+    g: Floats,
+    r: Floats,
+) -> None:
+    """G at the present BETA."""
+    if mode == GRAM:
+        subtract(h, table, k, v, ids, g)
+        return
+    subtract(t, table, k, v, ids, r)
+    n, whole = g.size, r.size - r.size % 4
+    for i in range(n):
+        g[i] = 0.0
+    for d in range(0, whole, 4):
+        r0, r1, r2, r3 = r[d], r[d + 1], r[d + 2], r[d + 3]
+        for i in range(n):
+            value = fma(r0, columns[d, i], g[i])
+            value = fma(r1, columns[d + 1, i], value)
+            value = fma(r2, columns[d + 2, i], value)
+            g[i] = fma(r3, columns[d + 3, i], value)
+    for d in range(whole, r.size):
+        r0 = r[d]
+        for i in range(n):
+            g[i] = fma(r0, columns[d, i], g[i])
+
+
+@inlined
+def _worst(y: Floats, offsets: Integers, g: Floats, chosen: Integers, violation: Floats) -> tuple[float, int]:
+    """Find the worst violator of each manifold. The largest violation, and its point."""
+    top, point = 0.0, -1
+    for m in range(y.size):
+        best, most, sign = -1, 0.0, y[m]
+        for i in range(offsets[m], offsets[m + 1]):
+            w = sign * g[i]
+            if w > most:
+                most, best = w, i
+        chosen[m], violation[m] = best, most
+        if most > top:
+            top, point = most, best
+    return top, point
+
+
+@inlined
+def begin(of: Problem, start: int, work: Work) -> int:
+    """Make the first `start` points of QUEUE members and solve, without those that turn negative; how many stay."""
+    if start == 0:
+        return 0
+    k, _ = append(of.mode, of.table, of.h, of.y, of.owner, start, 0, work.factor, work.v, work.ids, work.basis)
+    return drop_negative(of.mode, k, work.factor, work.v, work.ids, work.basis)
+
+
+@inlined
+def active_set(of: Problem, hull: bool, coarse: bool, k: int, work: Work) -> tuple[int, int]:  # noqa: PLR0912
+    """Project t, beginning with k members and their BETA: number of members, and how it ended.
+
+    coarse=True looks for violators in the coarse table, until there are none that it can show; all else is exact.
+    hull=True asks only whether the points without their last coordinate are on one side of a hyperplane through the
+    origin, t being the last unit vector (see `_separation_kernel`); it ends as soon as that is certain.
+    """
+    mode, table, h, t, y, owner = of.mode, of.table, of.h, of.t, of.y, of.owner
+    factor, v, ids, basis, g, r = work.factor, work.v, work.ids, work.basis, work.g, work.r
+    refused, least = 0, 0.0 if hull else (TOLERANCE_COARSE if coarse else TOLERANCE) * of.scale
+    near = NEAR_HULL if hull else NEAR
+    for _ in range(3 * h.size + 100):
+        if coarse:
+            subtract(h, of.coarse, k, v, ids, g)
+        else:
+            _price(mode, table, of.columns, h, t, k, v, ids, g, r)
+        blocked = 0.0
+        for a in range(k):
+            g[ids[MEMBERS, a]] = 0.0
+        for a in range(refused):
+            i = work.refused[a]
+            blocked = max(blocked, y[owner[i]] * g[i])
+            g[i] = 0.0
+        top, point = _worst(y, of.offsets, g, work.chosen, work.violation)
+        if hull:
+            rest = 0.0
+            for d in range(r.size):
+                rest += r[d] * r[d]
+            if rest <= NO_MARGIN * NO_MARGIN:
+                return k, OPTIMAL
+            if math.sqrt(2.0) * max(top, blocked) < r[r.size - 1]:
+                return k, SEPARABLE
+        if top <= least:
+            return k, OPTIMAL if blocked <= least else STOPPED
+        before, last = k, ids[MEMBERS, k - 1] if k > 0 else -1
+        count, enough = 0, max(near * top, least)
+        for m in range(y.size):
+            if work.violation[m] >= enough:
+                ids[QUEUE, count] = work.chosen[m]
+                count += 1
+        k, left = append(mode, table, h, y, owner, count, k, factor, v, ids, basis)
+        for a in range(left):
+            work.refused[refused] = ids[QUEUE, a]
+            refused += 1
+        if k == before:
+            continue
+        grown, k = k, step_to_boundary(mode, k, point, factor, v, ids, basis)
+        if k == before and (k == 0 or ids[MEMBERS, k - 1] == last):
+            work.refused[refused] = point  # rounding: in exact arithmetic one of the new members stays
+            refused += 1
+        elif k < grown:
+            refused = 0  # with other members, they may be independent
+    return k, STOPPED
+
+
+@inlined
+def finish(of: Problem, k: int, work: Work) -> tuple[int, float]:
+    """Solve the support again in the order of its points: the bits then depend on the support, not on the way to it.
+
+    Returns the number of members and the largest violation of the conditions at the final BETA, as a share of |t|, with
+    what rounding BETA itself may add to it: large coefficients that cancel cannot be given more exactly.
+    """
+    v, ids, g = work.v, work.ids, work.g
+    while True:
+        for a in range(k):  # in order: supports are short, and mostly sorted runs
+            i, b = ids[MEMBERS, a], a
+            while b > 0 and ids[QUEUE, b - 1] > i:
+                ids[QUEUE, b] = ids[QUEUE, b - 1]
+                b -= 1
+            ids[QUEUE, b] = i
+        before = k
+        k, left = append(of.mode, of.table, of.h, of.y, of.owner, k, 0, work.factor, v, ids, work.basis)
+        if left > 0:
+            return 0, math.inf
+        k = drop_negative(of.mode, k, work.factor, v, ids, work.basis)
+        if k == before:
+            break
+    worst = 0.0
+    for attempt in range(4):
+        _price(of.mode, of.table, of.columns, of.h, of.t, k, v, ids, g, work.r)
+        worst = 0.0
+        for a in range(k):
+            worst = max(worst, abs(g[ids[MEMBERS, a]]))
+        if worst <= 0.1 * TOLERANCE * of.scale or attempt == 3:
+            break
+        correct(k, work.factor, v, ids, g)
+    size = 0.0
+    for a in range(k):
+        size += v[BETA, a] * v[BETA, a]
+        if v[SIGN, a] * v[BETA, a] < 0.0:
+            return 0, math.inf
+    for m in range(of.y.size):
+        for i in range(of.offsets[m], of.offsets[m + 1]):
+            worst = max(worst, of.y[m] * g[i])
+    return k, (worst + HALF_ULP * math.sqrt(size)) / of.scale if of.scale > 0.0 else 0.0
+
+
+@entry
+def project_many(
+    mode: int,
+    table: Floats,
+    columns: Floats,
+    coarse: NDArray[np.float32],
+    products: Floats,
+    t: Floats,
+    scale: Floats,
+    y: Floats,
+    owner: Integers,
+    offsets: Integers,
+    norms: Floats,
+    start_count: Integers,
+    start: Integers,
+    count: Integers,
+    members: Integers,
+    beta: Floats,
+    square: Floats,
+    size: Floats,
+    residual: Floats,
+    nearest: Integers,
+) -> None:
+    """Project t (draw, dimension) with the dichotomies y (draw, manifold), one after the other.
+
+    products (draw, point) = u . t; norms (point). Written, per draw: the support (`count`, `members`, `beta`), |p|^2,
+    sum |beta|, the KKT residual, and in `nearest` (draw, manifold) the point with the largest y x . r.
+    """
+    work = workspace(mode, products.shape[1], t.shape[1], y.shape[1])
+    for q in range(products.shape[0]):
+        of = Problem(mode, table, columns, coarse, products[q], t[q], scale[q], y[q], owner, offsets)
+        for a in range(start_count[q]):
+            work.ids[QUEUE, a] = start[q, a]
+        k, rough = begin(of, start_count[q], work), mode == GRAM
+        while True:
+            k, _ = active_set(of, False, rough, k, work)
+            k, residual[q] = finish(of, k, work)
+            if not rough or residual[q] <= TOLERANCE:
+                break
+            rough = False
+        count[q], square[q], size[q] = k, 0.0, 0.0
+        for a in range(k):
+            i, b = work.ids[MEMBERS, a], work.v[BETA, a]
+            members[q, a], beta[q, a] = i, b
+            square[q] += b * products[q, i]
+            size[q] += abs(b)
+        for m in range(nearest.shape[1]):
+            most = -math.inf
+            for i in range(offsets[m], offsets[m + 1]):
+                w = y[q, m] * norms[i] * work.g[i]
+                if w > most:
+                    most, nearest[q, m] = w, i

@@ -1,0 +1,317 @@
+"""The Cholesky factor of a growing and shrinking set of points: what the active set of `_cone_kernel` works with.
+
+Three ways to see the same unit vectors u_i. GRAM reads products from the Gram matrix, and the dimension disappears.
+ROWS takes products of the u_i when needed: for a single problem, or for too many points. EXACT orthogonalises the
+members instead of factoring their Gram matrix, which squares the condition: for what the others cannot resolve.
+
+Few and plain arrays, indexed and never sliced: the smallest problems take two microseconds, and a slice or a tuple of
+arrays handed from function to function costs a tenth of that. The factor R stands above the diagonal and its transpose
+below, so that both substitutions run along rows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterjar.diagnose.geometry._compiled import fma, inlined, inner
+
+GRAM, ROWS, EXACT = 0, 1, 2
+DEPENDENT = 1e-13  # squared distance of u_i from the span of the members below which it is not added
+DEPENDENT_EXACT = 1e-20  # the same, where distances are not differences of squares
+
+# Rows of `v` (.., member).
+C = 0  # R'^-1 h, where R'R = factor'factor is the members' Gram matrix and h_i = u_i . t
+COLUMN = 1  # of a member to be
+SIGN = 2  # y
+BETA = 3  # feasible coefficients
+Z = 4  # coefficients without the constraint
+INVERSE = 5  # 1 / diagonal of the factor: divisions take most of the time in small problems
+VECTORS = 6
+# Rows of `ids` (.., member or point to be one).
+MEMBERS, QUEUE = 0, 1
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@inlined
+def _orthogonalise(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> float:
+    """EXACT: parts of u_i along the first k of the basis into COLUMN, what is left into its last row; its square."""
+    dimension, last = basis.shape[1], basis.shape[0] - 1
+    for d in range(dimension):
+        basis[last, d] = table[i, d]
+    for a in range(k):
+        v[COLUMN, a] = 0.0
+    for _ in range(2):  # the second time removes what rounding left
+        for a in range(k):
+            part = 0.0
+            for d in range(dimension):
+                part += basis[a, d] * basis[last, d]
+            v[COLUMN, a] += part
+            for d in range(dimension):
+                basis[last, d] -= part * basis[a, d]
+    square = 0.0
+    for d in range(dimension):
+        square += basis[last, d] * basis[last, d]
+    return square
+
+
+@inlined
+def _substitute(k: int, factor: Floats, v: Floats) -> float:
+    """COLUMN = R'^-1 COLUMN, four rows at a time; 1 less its square."""
+    rest, whole = 1.0, k - k % 4
+    for a in range(0, whole, 4):
+        p0 = v[COLUMN, a] * v[INVERSE, a]
+        p1 = fma(-p0, factor[a, a + 1], v[COLUMN, a + 1]) * v[INVERSE, a + 1]
+        p2 = fma(-p1, factor[a + 1, a + 2], fma(-p0, factor[a, a + 2], v[COLUMN, a + 2])) * v[INVERSE, a + 2]
+        p3 = fma(-p1, factor[a + 1, a + 3], fma(-p0, factor[a, a + 3], v[COLUMN, a + 3]))
+        p3 = fma(-p2, factor[a + 2, a + 3], p3) * v[INVERSE, a + 3]
+        v[COLUMN, a], v[COLUMN, a + 1], v[COLUMN, a + 2], v[COLUMN, a + 3] = p0, p1, p2, p3
+        rest -= p0 * p0 + p1 * p1 + p2 * p2 + p3 * p3
+        for b in range(a + 4, k):
+            value = fma(-p0, factor[a, b], v[COLUMN, b])
+            value = fma(-p1, factor[a + 1, b], value)
+            value = fma(-p2, factor[a + 2, b], value)
+            v[COLUMN, b] = fma(-p3, factor[a + 3, b], value)
+    for a in range(whole, k):
+        part = v[COLUMN, a] * v[INVERSE, a]
+        v[COLUMN, a] = part
+        rest -= part * part
+        for b in range(a + 1, k):
+            v[COLUMN, b] = fma(-part, factor[a, b], v[COLUMN, b])
+    return rest
+
+
+@inlined
+def _products(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> None:
+    """ROWS: COLUMN = u_i . members, which the basis holds as (dimension, member)."""
+    dimension = table.shape[1]
+    whole = dimension - dimension % 4
+    for a in range(k):
+        v[COLUMN, a] = 0.0
+    for d in range(0, whole, 4):
+        x0, x1, x2, x3 = table[i, d], table[i, d + 1], table[i, d + 2], table[i, d + 3]
+        for a in range(k):
+            value = fma(x0, basis[d, a], v[COLUMN, a])
+            value = fma(x1, basis[d + 1, a], value)
+            value = fma(x2, basis[d + 2, a], value)
+            v[COLUMN, a] = fma(x3, basis[d + 3, a], value)
+    for d in range(whole, dimension):
+        for a in range(k):
+            v[COLUMN, a] = fma(table[i, d], basis[d, a], v[COLUMN, a])
+
+
+@inner
+def append(
+    mode: int,
+    table: Floats,
+    h: Floats,
+    y: Floats,
+    owner: Integers,
+    count: int,
+    k: int,
+    factor: Floats,
+    v: Floats,
+    ids: Integers,
+    basis: Floats,
+) -> tuple[int, int]:
+    """Make the first `count` points of QUEUE members after k others, each if it is independent of those before it.
+
+    table: the Gram matrix (point, point), or the points (point, dimension); h (point) = u . t. Returns the new number
+    of members, and how many are left in QUEUE because they depend on others.
+    """
+    left = 0
+    for place in range(count):
+        i = ids[QUEUE, place]
+        rest, least = 0.0, DEPENDENT
+        if k < factor.shape[0]:
+            if mode == EXACT:
+                rest, least = _orthogonalise(table, i, k, v, basis), DEPENDENT_EXACT
+            else:
+                if mode == GRAM:
+                    for a in range(k):
+                        v[COLUMN, a] = table[i, ids[MEMBERS, a]]
+                else:
+                    _products(table, i, k, v, basis)
+                rest = _substitute(k, factor, v)
+        if rest <= least:
+            ids[QUEUE, left] = i
+            left += 1
+            continue
+        length = math.sqrt(rest)
+        if mode == EXACT:
+            for d in range(basis.shape[1]):
+                basis[k, d] = basis[basis.shape[0] - 1, d] / length
+        elif mode == ROWS:
+            for d in range(table.shape[1]):
+                basis[d, k] = table[i, d]
+        along = 0.0
+        for a in range(k):
+            factor[a, k] = v[COLUMN, a]
+            factor[k, a] = v[COLUMN, a]
+            along += v[COLUMN, a] * v[C, a]
+        factor[k, k], v[INVERSE, k] = length, 1.0 / length
+        v[C, k] = (h[i] - along) * v[INVERSE, k]
+        v[SIGN, k], v[BETA, k] = y[owner[i]], 0.0
+        ids[MEMBERS, k] = i
+        k += 1
+    return k, left
+
+
+@inner
+def delete(  # noqa: PLR0912 - one loop after the other
+    mode: int, k: int, q: int, factor: Floats, v: Floats, ids: Integers, basis: Floats
+) -> None:
+    """Take member q of k out: its row of the factor is rotated into those below it."""
+    for a in range(q):
+        for b in range(q, k - 1):
+            factor[a, b] = factor[a, b + 1]
+    for b in range(q + 1, k):
+        v[COLUMN, b] = factor[q, b]
+    rest, last = v[C, q], basis.shape[0] - 1
+    if mode == EXACT:
+        for d in range(basis.shape[1]):
+            basis[last, d] = basis[q, d]
+    for a in range(q + 1, k):
+        x, z = factor[a, a], v[COLUMN, a]
+        length = math.sqrt(x * x + z * z)
+        cos, sin = x / length, z / length
+        for b in range(q):
+            factor[a - 1, b] = factor[a, b]
+        factor[a - 1, a - 1], v[INVERSE, a - 1] = length, 1.0 / length
+        for b in range(a + 1, k):
+            u, w = factor[a, b], v[COLUMN, b]
+            factor[a - 1, b - 1] = fma(cos, u, sin * w)
+            v[COLUMN, b] = fma(cos, w, -(sin * u))
+        u = v[C, a]
+        v[C, a - 1] = cos * u + sin * rest
+        rest = cos * rest - sin * u
+        if mode == EXACT:
+            for d in range(basis.shape[1]):
+                u, w = basis[a, d], basis[last, d]
+                basis[a - 1, d] = cos * u + sin * w
+                basis[last, d] = cos * w - sin * u
+    for a in range(q, k - 1):
+        for b in range(a + 1, k - 1):
+            factor[b, a] = factor[a, b]
+        ids[MEMBERS, a] = ids[MEMBERS, a + 1]
+        v[SIGN, a], v[BETA, a], v[Z, a] = v[SIGN, a + 1], v[BETA, a + 1], v[Z, a + 1]
+    if mode == ROWS:
+        for d in range(basis.shape[0]):
+            for a in range(q, k - 1):
+                basis[d, a] = basis[d, a + 1]
+
+
+@inlined
+def solve(k: int, factor: Floats, v: Floats) -> None:
+    """Z = R^-1 C, four rows at a time: the members' coefficients without the constraint."""
+    for a in range(k):
+        v[Z, a] = v[C, a]
+    top = k
+    while top >= 4:
+        a = top - 4
+        z3 = v[Z, a + 3] * v[INVERSE, a + 3]
+        z2 = fma(-z3, factor[a + 2, a + 3], v[Z, a + 2]) * v[INVERSE, a + 2]
+        z1 = fma(-z2, factor[a + 1, a + 2], fma(-z3, factor[a + 1, a + 3], v[Z, a + 1])) * v[INVERSE, a + 1]
+        z0 = fma(-z2, factor[a, a + 2], fma(-z3, factor[a, a + 3], v[Z, a]))
+        z0 = fma(-z1, factor[a, a + 1], z0) * v[INVERSE, a]
+        v[Z, a], v[Z, a + 1], v[Z, a + 2], v[Z, a + 3] = z0, z1, z2, z3
+        for b in range(a):
+            value = fma(-z0, factor[a, b], v[Z, b])
+            value = fma(-z1, factor[a + 1, b], value)
+            value = fma(-z2, factor[a + 2, b], value)
+            v[Z, b] = fma(-z3, factor[a + 3, b], value)
+        top = a
+    for a in range(top - 1, -1, -1):
+        z0 = v[Z, a] * v[INVERSE, a]
+        v[Z, a] = z0
+        for b in range(a):
+            v[Z, b] = fma(-z0, factor[a, b], v[Z, b])
+
+
+@inner
+def drop_negative(mode: int, k: int, factor: Floats, v: Floats, ids: Integers, basis: Floats) -> int:
+    """Solve, and drop every member of the wrong sign, until there is none; how many are left. BETA is then Z."""
+    while True:
+        solve(k, factor, v)
+        before = k
+        for a in range(k - 1, -1, -1):
+            if v[SIGN, a] * v[Z, a] <= 0.0:
+                delete(mode, k, a, factor, v, ids, basis)
+                k -= 1
+        if k == before:
+            break
+    for a in range(k):
+        v[BETA, a] = v[Z, a]
+    return k
+
+
+@inlined
+def step_to_boundary(
+    mode: int, k: int, point: int, factor: Floats, v: Floats, ids: Integers, basis: Floats
+) -> int:
+    """Go from BETA towards Z; drop what reaches zero first, and again; how many are left. BETA is then Z.
+
+    Of new members (BETA is 0), those of the wrong sign go at once, but for `point`: alone it would have the right one.
+    """
+    while True:
+        solve(k, factor, v)
+        share, first = 1.0, -1
+        for a in range(k):
+            if v[SIGN, a] * v[Z, a] <= 0.0:
+                ratio = v[BETA, a] / (v[BETA, a] - v[Z, a]) if v[BETA, a] != 0.0 else 0.0
+                if first < 0 or ratio < share:
+                    share, first = ratio, a
+        before = k
+        if share == 0.0:
+            for a in range(k - 1, -1, -1):
+                if v[BETA, a] == 0.0 and v[SIGN, a] * v[Z, a] <= 0.0 and ids[MEMBERS, a] != point:
+                    delete(mode, k, a, factor, v, ids, basis)
+                    k -= 1
+        else:
+            for a in range(k):
+                v[BETA, a] += share * (v[Z, a] - v[BETA, a])
+        if first < 0:
+            return k
+        if k == before:
+            delete(mode, k, first, factor, v, ids, basis)
+            k -= 1
+
+
+@inlined
+def correct(k: int, factor: Floats, v: Floats, ids: Integers, g: Floats) -> None:
+    """One step of iterative refinement: BETA += (R'R)^-1 g of the members. Uses up C and Z."""
+    for a in range(k):
+        v[COLUMN, a] = g[ids[MEMBERS, a]]
+    _substitute(k, factor, v)
+    for a in range(k):
+        v[C, a] = v[COLUMN, a]
+    solve(k, factor, v)
+    for a in range(k):
+        v[BETA, a] += v[Z, a]
+
+
+@inlined
+def subtract(
+    start: Floats, table: Floats | NDArray[np.float32], k: int, v: Floats, ids: Integers, out: Floats
+) -> None:
+    """Out = start less the sum of BETA times the members' rows of the table, four at a time."""
+    n = out.size
+    for i in range(n):
+        out[i] = start[i]
+    whole = k - k % 4
+    for a in range(0, whole, 4):
+        m0, m1, m2, m3 = ids[MEMBERS, a], ids[MEMBERS, a + 1], ids[MEMBERS, a + 2], ids[MEMBERS, a + 3]
+        b0, b1, b2, b3 = -v[BETA, a], -v[BETA, a + 1], -v[BETA, a + 2], -v[BETA, a + 3]
+        for i in range(n):
+            value = fma(b0, table[m0, i], out[i])
+            value = fma(b1, table[m1, i], value)
+            value = fma(b2, table[m2, i], value)
+            out[i] = fma(b3, table[m3, i], value)
+    for a in range(whole, k):
+        m0, b0 = ids[MEMBERS, a], -v[BETA, a]
+        for i in range(n):
+            out[i] = fma(b0, table[m0, i], out[i])

@@ -1,0 +1,217 @@
+"""Projections of many t on the cone of labelled points.
+
+    lam = argmin over lam >= 0 of || t - sum_i lam_i y_mu(i) x_i ||^2,   p = sum_i lam_i y_mu(i) x_i
+
+(Chou, Le, Wang and Chung 2025, eq. 2.2; non-negative least squares). All t of a snapshot share the Gram matrix of the
+points, and y only flips signs. Supports are small, so the cost grows with them and not with the dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from waterjar.diagnose.geometry._cone_kernel import project_many
+from waterjar.diagnose.geometry._factor import EXACT, GRAM, ROWS
+from waterjar.errors import WaterjarError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+KKT_LIMIT = 1e-9
+"""A projection with a larger scaled residual is no result."""
+GRAM_POINTS = 8192
+"""With more points, products are taken when needed: the Gram matrix would fill the memory."""
+_RESOLVED = 1e-10  # a residual above is worked on with orthogonalised points ...
+_CANCELLING = 1e3  # ... and so are coefficients so large that the Gram matrix's rounding counts
+
+
+@dataclass(frozen=True)
+class Manifolds:
+    """Points sorted by manifold, as unit vectors and lengths."""
+
+    units: Floats
+    """(point, dimension); a zero point stays zero. All NaN if a number that was given is not finite."""
+    norms: Floats
+    """(point)"""
+    owner: Integers
+    """(point) the manifold it belongs to"""
+    offsets: Integers
+    """(manifold + 1) where its points begin"""
+    order: Integers
+    """(point) its row in the array that was given"""
+    names: NDArray[np.generic]
+    """(manifold) its label"""
+
+    @property
+    def count(self) -> int:
+        """How many manifolds there are."""
+        return len(self.names)
+
+    @property
+    def sizes(self) -> Integers:
+        """(manifold) number of points"""
+        return np.diff(self.offsets)
+
+
+def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> Manifolds:
+    """Sort points (point, dimension) by labels (point); center=True removes their mean first."""
+    given, names = np.asarray(points, dtype=np.float64), np.asarray(labels)
+    if given.ndim != 2 or names.shape != given.shape[:1]:
+        raise WaterjarError(
+            f"points of shape {given.shape} and labels of shape {names.shape}: they must be (point, dimension) and "
+            "(point,)"
+        )
+    if given.size == 0:
+        raise WaterjarError(f"points of shape {given.shape} are empty: there is no manifold")
+    order = np.argsort(names, kind="stable")
+    sorted_names = names[order]
+    starts = np.flatnonzero(sorted_names[1:] != sorted_names[:-1]) + 1
+    offsets = np.concatenate([[0], starts, [len(names)]])
+    x = given if (order[1:] > order[:-1]).all() else given[order]
+    x = x - given.mean(axis=0) if center else x
+    with np.errstate(over="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+    if norms.min() > 1e-140 and norms.max() < 1e140:
+        units = x / norms[:, None]
+    elif not np.isfinite(x).all():
+        units = np.full(x.shape, np.nan)
+    else:  # squares of tiny or huge numbers: scale each row first
+        peak = np.abs(x).max(axis=1, keepdims=True)
+        x = np.divide(x, peak, out=np.zeros_like(x), where=peak > 0)
+        lengths = np.sqrt(np.einsum("ij,ij->i", x, x))
+        norms = lengths * peak[:, 0]
+        units = np.divide(x, lengths[:, None], out=np.zeros_like(x), where=lengths[:, None] > 0)
+    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return Manifolds(units, norms, owner, offsets, order, sorted_names[offsets[:-1]])
+
+
+@dataclass(frozen=True)
+class Projections:
+    """What is known of the projections: supports, coefficients, and how well each one is solved."""
+
+    of: Manifolds
+    t: Floats
+    """(draw, dimension)"""
+    y: Floats
+    """(draw, manifold)"""
+    products: Floats
+    """(draw, point) u . t, the unit vectors u as sorted in `of`"""
+    gram: Floats | None
+    """(point, point) u . u, if there was room for it"""
+    count: Integers
+    """(draw) size of the support"""
+    members: Integers
+    """(draw, slot) its points, as sorted in `of`; slots from `count` on mean nothing"""
+    beta: Floats
+    """(draw, slot) their coefficients y lam |x|, those of the unit vectors"""
+    square: Floats
+    """(draw) |p|^2"""
+    size: Floats
+    """(draw) sum of |beta|"""
+    residual: Floats
+    """(draw) largest violation of the KKT conditions, divided by |x_i| |t|"""
+    nearest: Integers
+    """(draw, manifold) the point with the largest y x . (t - p), if it was asked for"""
+
+    def weights(self) -> Floats:
+        """Beta (draw, point), the points as sorted in `of`."""
+        full = np.zeros(self.products.shape)
+        for draw, k in enumerate(self.count):
+            full[draw, self.members[draw, :k]] = self.beta[draw, :k]
+        return full
+
+    def coefficients(self) -> Floats:
+        """Lam (draw, point), the points in the order in which they were given."""
+        lam = np.zeros(self.products.shape)
+        lam[:, self.of.order] = np.abs(self.weights()) / np.where(self.of.norms > 0, self.of.norms, 1.0)
+        return lam
+
+    def points(self) -> Floats:
+        """P (draw, dimension)."""
+        return self.weights() @ self.of.units
+
+
+def project(
+    of: Manifolds, t: Floats, y: Floats, *, start: Projections | None = None, nearest: bool = False, workers: int = 1
+) -> Projections:
+    """Project each t (draw, dimension) with its dichotomy y (draw, manifold) of -1 and +1.
+
+    `start`: projections of the same t and y on earlier points; their supports are where the search begins. The result
+    does not depend on it, to the last bit where the support is unique; nor on the number of threads, `workers`.
+
+    >>> of = manifolds([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    >>> found = project(of, np.array([[3.0, 4.0]]), np.array([[1.0, -1.0]]))
+    >>> found.points(), float(found.square[0]), bool(found.residual[0] < 1e-15)
+    (array([[3., 0.]]), 9.0, True)
+    """
+    t, y = np.ascontiguousarray(t, dtype=np.float64), np.ascontiguousarray(y, dtype=np.float64)
+    points, dimension = of.units.shape
+    if t.shape != (len(t), dimension) or y.shape != (len(t), of.count):
+        raise WaterjarError(
+            f"t of shape {t.shape} and y of shape {y.shape}: for these manifolds they must be (draw, {dimension}) and "
+            f"(draw, {of.count})"
+        )
+    gram = of.units @ of.units.T if points <= GRAM_POINTS else None
+    empty = _room(of, t, y, t @ of.units.T, gram, nearest)
+    if start is not None and (start.members.shape != empty.members.shape or (start.of.offsets != of.offsets).any()):
+        raise WaterjarError(
+            f"start has {len(start.t)} draws on manifolds of {start.of.sizes.tolist()} points, to be projected are "
+            f"{len(t)} on {of.sizes.tolist()}: a support can only be carried over to the same draws and points"
+        )
+    scale = np.sqrt(np.einsum("ij,ij->i", t, t))
+    found = _solved(empty, scale, GRAM if gram is not None else ROWS, start, workers)
+    hard = np.flatnonzero((found.residual > _RESOLVED) | (found.size > _CANCELLING * scale))
+    if len(hard):
+        part = _room(of, t[hard], y[hard], found.products[hard], None, nearest)
+        exact = _solved(part, scale[hard], EXACT, None, workers)
+        for name in ("count", "members", "beta", "square", "size", "residual", "nearest"):
+            getattr(found, name)[hard] = getattr(exact, name)
+    return found
+
+
+def _room(of: Manifolds, t: Floats, y: Floats, products: Floats, gram: Floats | None, nearest: bool) -> Projections:
+    """Projections to be filled in."""
+    draws, slots = len(t), min(of.units.shape)
+    supports = np.empty(draws, np.int64), np.empty((draws, slots), np.int64), np.empty((draws, slots))
+    numbers = np.empty(draws), np.empty(draws), np.empty(draws)
+    return Projections(
+        of, t, y, products, gram, *supports, *numbers, np.empty((draws, of.count if nearest else 0), np.int64)
+    )
+
+
+def _solved(into: Projections, scale: Floats, mode: int, start: Projections | None, workers: int) -> Projections:
+    """Fill in, some draws at a time."""
+    of, draws = into.of, len(into.t)
+    table = into.gram if mode == GRAM and into.gram is not None else of.units
+    columns = table if mode == GRAM else np.ascontiguousarray(table.T)
+    coarse = table.astype(np.float32) if mode == GRAM else np.empty((0, 0), np.float32)
+    begin = (np.zeros(draws, np.int64), into.members) if start is None else (start.count, start.members)
+
+    def run(rows: slice) -> None:
+        project_many(
+            mode, table, columns, coarse, into.products[rows], into.t[rows], scale[rows], into.y[rows], of.owner,
+            of.offsets, of.norms, begin[0][rows], begin[1][rows], into.count[rows], into.members[rows], into.beta[rows],
+            into.square[rows], into.size[rows], into.residual[rows], into.nearest[rows],
+        )  # fmt: skip
+
+    in_parts(draws, workers, run)
+    return into
+
+
+def in_parts(total: int, workers: int, run: Callable[[slice], object]) -> None:
+    """Call `run` with slices that cover 0 ... total, in `workers` threads; errors are raised here."""
+    if workers < 1:
+        raise WaterjarError(f"workers={workers}: at least one has to do it")
+    parts = min(total, 1 if workers == 1 else 4 * workers)  # several each: some problems are harder than others
+    slices = [slice(total * part // parts, total * (part + 1) // parts) for part in range(parts)]
+    if workers == 1:
+        for rows in slices:
+            run(rows)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(run, slices))

@@ -1,0 +1,314 @@
+"""Manifold capacity and its geometry from anchors (GLUE; Chou, Le, Wang and Chung 2025).
+
+For draws of t ~ N(0, I) and dichotomies y, with p the projection of t on the cone of the labelled points and s^mu =
+sum_i lam_i^mu x_i^mu / sum_i lam_i^mu the anchors (WITHOUT y), S their stack (manifold, dimension), S0 the mean of S
+over draws, S1 = S - S0:
+
+    a = |p|^2 = (St)' (SS')^+ (St),  b = (S1 t)' (S1 S1')^+ (S1 t),  c = (S1 t)' (S0 S0' + S1 S1')^+ (S1 t)
+    capacity = P / E[a],  dimension = E[b] / P,  radius = sqrt(E[c] / E[b - c]),  utility = E[c] / E[a]
+
+so that capacity = utility (1 + radius^-2) / dimension. `capacity_approx` = (1 + radius^-2) / dimension leaves utility
+out, as eq. B.7 does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, TypeAlias, TypedDict, cast, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from waterjar.diagnose.geometry import _anchor_kernel as kernel
+from waterjar.diagnose.geometry.cone import KKT_LIMIT, Floats, Manifolds, Projections, manifolds, project
+from waterjar.diagnose.geometry.draws import Dichotomies, Rng, directions
+from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
+from waterjar.errors import WaterjarError, unknown_name
+
+Inactive: TypeAlias = Literal["zero", "active_only", "support"]
+
+SCALARS = (
+    "capacity",
+    "capacity_approx",
+    "dimension",
+    "radius",
+    "utility",
+    "center_alignment",
+    "axis_alignment",
+    "center_axis_alignment",
+    "center_alignment_inner",
+    "axis_alignment_inner",
+    "center_axis_alignment_inner",
+    "inactive_share",
+)
+"""The measures that are one number; `<name>_se` is its standard error over draws."""
+_RATIOS = (
+    "capacity",
+    "capacity_approx",
+    "dimension",
+    "utility",
+    "radius",
+    "inactive_share",
+    "axis_alignment",
+    "center_axis_alignment",
+    "axis_alignment_inner",
+    "center_axis_alignment_inner",
+)
+PAIRS = ("center_cosine", "axis_cosine", "center_axis_cosine", "center_inner", "axis_inner", "center_axis_inner")
+"""The measures of pairs of manifolds."""
+_STACKED = ("center_cosine", "center_inner", "axis_cosine", "center_axis_cosine", "axis_inner", "center_axis_inner")
+
+
+class Geometry(TypedDict):
+    """The geometry of one set of manifolds. Missing is NaN, with its reason under `reasons`."""
+
+    capacity: float
+    capacity_approx: float
+    dimension: float
+    radius: float
+    utility: float
+    center_alignment: float
+    axis_alignment: float
+    center_axis_alignment: float
+    center_alignment_inner: float
+    axis_alignment_inner: float
+    center_axis_alignment_inner: float
+    inactive_share: float
+    capacity_se: float
+    capacity_approx_se: float
+    dimension_se: float
+    radius_se: float
+    utility_se: float
+    center_alignment_se: float
+    axis_alignment_se: float
+    center_axis_alignment_se: float
+    center_alignment_inner_se: float
+    axis_alignment_inner_se: float
+    center_axis_alignment_inner_se: float
+    inactive_share_se: float
+    manifold_dimension: Floats
+    """(manifold); their mean is `dimension`"""
+    manifold_radius: Floats
+    """(manifold)"""
+    manifold_inactive_share: Floats
+    """(manifold)"""
+    center_cosine: Floats
+    """(manifold, manifold)"""
+    axis_cosine: Floats
+    """(manifold, manifold), over the draws in which both axes are not zero"""
+    center_axis_cosine: Floats
+    """(centre's manifold, axis' manifold)"""
+    center_inner: Floats
+    axis_inner: Floats
+    center_axis_inner: Floats
+    """(manifold, manifold) absolute inner products, as the cosines"""
+    labels: NDArray[np.generic]
+    """(manifold)"""
+    n_points: NDArray[np.int64]
+    """(manifold)"""
+    n_t: int
+    support: float
+    """mean number of points with a positive coefficient"""
+    kkt: float
+    """largest scaled residual of the projections"""
+    dichotomies: str
+    inactive: str
+    center: bool
+    reasons: dict[str, str]
+    """why a number is missing, by name: a reason of `waterjar.run.schema.REASONS`"""
+    note: str
+    """the same in words"""
+
+
+def manifold_geometry(
+    points: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_t: int = 100,
+    rng: Rng = 0,
+    dichotomies: Dichotomies = "uniform",
+    inactive: Inactive = "zero",
+    center: bool = False,
+    workers: int = 1,
+) -> Geometry:
+    """Capacity, dimension, radius and alignments of the manifolds that labels (point) make of points (point, unit).
+
+    inactive: what stands for the anchor of a manifold with sum lam = 0, which has none.
+
+    - zero: a zero row, which counts in all means.
+    - active_only: nothing. Centres are means over the draws in which the manifold is active; a draw's b and c come from
+      its active manifolds, and `dimension` is E[b] / E[how many these are].
+    - support: its point with the largest y x . (t - p), the one that would become active first; what the active anchors
+      are, too.
+
+    Alignments are means over pairs of manifolds: of cosines, and under `_inner` of absolute inner products. Capacity
+    uses |p|^2 and does not depend on `inactive`. center=True removes the mean of all points first. Standard errors are
+    over draws (jackknife or linearised), given these points.
+
+    >>> found = manifold_geometry(np.eye(3), [0, 1, 2], n_t=2000)
+    >>> abs(found["capacity"] - 2) < 3 * found["capacity_se"]
+    True
+    """
+    if inactive not in get_args(Inactive):
+        raise unknown_name("inactive", inactive, get_args(Inactive))
+    if n_t < 2:
+        raise WaterjarError(f"n_t={n_t}: at least 2 draws are needed for a mean with an error")
+    of, dichotomy = manifolds(points, labels, center=center), dichotomies if isinstance(dichotomies, str) else "given"
+    settings = {"n_t": n_t, "dichotomies": dichotomy, "inactive": inactive, "center": center}
+    if not np.isfinite(of.units).all():
+        return cast("Geometry", _missing(of, "not_a_number", "the points have NaN or infinite values", settings))
+    if of.count == 1:
+        return cast("Geometry", _missing(of, "undefined", "there is one manifold only: nothing to separate", settings))
+    y = draw_dichotomies(dichotomies, n_t, of.count, rng)
+    pairs = dichotomy == "opposite_pairs"
+    t = directions(n_t // 2 if pairs else n_t, of.units.shape[1], rng)
+    t = np.repeat(t, 2, axis=0) if pairs else t
+    found = project(of, t, y, nearest=inactive == "support", workers=workers)
+    return geometry_of(found, inactive=inactive, paired=pairs, settings=settings)
+
+
+def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, settings: dict[str, Any]) -> Geometry:
+    """The measures of projections. paired: draws 2k and 2k + 1 are not independent."""
+    of = found.of
+    worst = float(found.residual.max())
+    if not worst <= KKT_LIMIT:
+        note = f"a projection has the KKT residual {worst:.1e}: points of different manifolds differ by rounding only"
+        return cast("Geometry", _missing(of, "undefined", note, settings))
+    if not found.square.any():
+        return cast("Geometry", _missing(of, "undefined", "no point is ever active: E|p|^2 is 0", settings))
+    own, mixed, center, along, active = _products(found, inactive)
+    used = active if inactive == "active_only" else np.ones_like(active)
+    draws = used.sum(axis=0)
+    table = np.empty((len(own), kernel.COLUMNS))
+    parts = np.zeros((len(own), 2, of.count))
+    sums = np.zeros((kernel.LAYERS, of.count, of.count))
+    kernel.measure_draws(own, mixed, center, along, used, draws, table, parts, sums)
+    result = _missing(of, "undefined", "", settings)
+    lengths = np.sqrt(np.diag(center))
+    cosines = _ratio(center, lengths[:, None] * lengths)
+    result.update(_scalars(found.square, table, used, active, center, cosines, paired))
+    b, c = parts.sum(axis=0) / np.maximum(draws, 1)
+    pairs = np.concatenate([[cosines, np.abs(center)], _ratio(sums[:4], sums[4:])])
+    every = np.arange(of.count)
+    pairs[:, every, every] = math.nan  # a manifold is no pair with itself
+    result.update(zip(_STACKED, pairs, strict=True))
+    result.update(
+        manifold_dimension=np.where(draws > 0, b, math.nan),
+        manifold_radius=_root_ratio(c, b - c),
+        manifold_inactive_share=1.0 - active.mean(axis=0),
+        support=float(found.count.mean()),
+        kkt=worst,
+    )
+    result["reasons"] = {name: "undefined" for name in SCALARS if math.isnan(result[name])}
+    result["note"] = "a centre or all axes are zero, or a mean has no draw" if result["reasons"] else ""
+    return cast("Geometry", result)
+
+
+def _products(found: Projections, inactive: Inactive) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
+    """S S', S S0' (draw, manifold, manifold), S0 S0', S1 t (draw, manifold), and which manifolds are active."""
+    of, draws = found.of, len(found.t)
+    count, members = found.count, found.members
+    weights = np.empty(members.shape)
+    active = np.empty((draws, of.count), np.bool_)
+    kernel.anchor_weights(count, members, found.beta, of.owner, of.norms, weights, active)
+    if inactive == "support":
+        count, members, weights = _with_nearest(found, weights, active)
+    counted = active.sum(axis=0) if inactive == "active_only" else np.full(of.count, draws)
+    s0 = np.zeros((of.count, of.units.shape[1]))
+    kernel.mean_anchors(count, members, weights, of.owner, counted, of.units, s0)
+    to_center = of.units @ s0.T
+    shape = (draws, of.count, of.count)
+    own, mixed, along = np.zeros(shape), np.zeros(shape), -(found.t @ s0.T)
+    if found.gram is not None:
+        kernel.inner_products(
+            found.gram, found.products, count, members, weights, of.owner, to_center, own, mixed, along
+        )
+    else:  # too many points for all their products: those of one support after the other
+        for q in range(draws):
+            rows, one = members[q, : count[q]], slice(q, q + 1)
+            local = of.units[rows]
+            kernel.inner_products(
+                local @ local.T, found.products[one, rows], count[one], np.arange(count[q])[None], weights[one],
+                of.owner[rows], to_center[rows], own[one], mixed[one], along[one],
+            )  # fmt: skip
+    return own, mixed, s0 @ s0.T, along, active
+
+
+def _with_nearest(
+    found: Projections, weights: Floats, active: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Supports with the nearest point of each inactive manifold in it, at its full length."""
+    count = found.count + (~active).sum(axis=1)
+    members = np.pad(found.members, ((0, 0), (0, found.of.count)))
+    weights = np.pad(weights, ((0, 0), (0, found.of.count)))
+    for q, k in enumerate(found.count):
+        nearest = found.nearest[q, ~active[q]]
+        members[q, k : count[q]], weights[q, k : count[q]] = nearest, found.of.norms[nearest]
+    return count, members, weights
+
+
+def _scalars(
+    a: Floats,
+    table: Floats,
+    used: NDArray[np.bool_],
+    active: NDArray[np.bool_],
+    center: Floats,
+    cosines: Floats,
+    paired: bool,
+) -> dict[str, float]:
+    """Every measure that is one number, and its standard error.
+
+    Most are ratios of means over draws, E[above] / E[below]; linearised, a draw adds (above - ratio below) / E[below]
+    to the error. A plain mean has 1 below, and 0 for a draw that has no value.
+    """
+    n, manifold_count = active.shape
+    b, c, counted = table[:, kernel.BB], table[:, kernel.CC], used.sum(axis=1)
+    below, above = np.ones((len(_RATIOS), n)), np.empty((len(_RATIOS), n))
+    for row, values in enumerate((manifold_count, counted, b, c, c, 1.0 - active.mean(axis=1))):
+        above[row] = values
+    for row, values in enumerate((a, c, counted, a, b - c)):
+        below[row] = values
+    above[6:] = table[:, kernel.AXIS_COSINE : kernel.CENTER_AXIS_INNER + 1].T
+    below[np.isnan(above)], above[np.isnan(above)] = 0.0, 0.0
+    under = below.mean(axis=1)
+    known = under > 0
+    under[~known] = math.nan
+    ratios = above.mean(axis=1) / under
+    influence = (above - ratios[:, None] * below) / under[:, None]
+    ratios[4] = radius = math.sqrt(ratios[4]) if ratios[4] >= 0 else math.nan
+    influence[4] /= 2 * radius if radius > 0 else math.nan
+    influence[7] -= table[:, kernel.SHIFT] - table[:, kernel.SHIFT].mean()
+    upper = ~np.tri(manifold_count, dtype=np.bool_)
+    without = table[:, kernel.CENTER_COSINE : kernel.CENTER_INNER + 1].T
+    jackknife = (n - 1) * (without.mean(axis=1, keepdims=True) - without)
+    influence = np.concatenate([influence, jackknife])
+    values = [*ratios.tolist(), float(cosines[upper].mean()), float(np.abs(center[upper]).mean())]
+    if paired:
+        influence = influence.reshape(len(influence), -1, 2).mean(axis=2)
+    errors = influence.std(axis=1, ddof=1) / math.sqrt(influence.shape[1])
+    names = (*_RATIOS, "center_alignment", "center_alignment_inner")
+    errors[np.isnan(values)] = math.nan
+    return dict(zip(names, values, strict=True)) | dict(zip([f"{x}_se" for x in names], errors.tolist(), strict=True))
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """Entry by entry; NaN where there is nothing to divide by."""
+    ratio: Floats = np.divide(above, below, out=np.full(above.shape, math.nan), where=below > 0)
+    return ratio
+
+
+def _root_ratio(above: Floats, below: Floats) -> Floats:
+    """The root of a ratio; NaN where it is negative or has nothing to divide by."""
+    ratio = _ratio(above, below)
+    root: Floats = np.sqrt(ratio, out=np.full(ratio.shape, math.nan), where=ratio >= 0)
+    return root
+
+
+def _missing(of: Manifolds, reason: str, note: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """A result of which nothing is known but what was asked."""
+    numbers: dict[str, Any] = {name + end: math.nan for name in SCALARS for end in ("", "_se")}
+    per_manifold = ("manifold_dimension", "manifold_radius", "manifold_inactive_share")
+    numbers |= {name: np.full(of.count, math.nan) for name in per_manifold}
+    numbers |= {name: np.full((of.count, of.count), math.nan) for name in PAIRS}
+    told = {"labels": of.names, "n_points": of.sizes, "support": math.nan, "kkt": math.nan}
+    return numbers | settings | told | {"reasons": dict.fromkeys(SCALARS, reason), "note": note}

@@ -1,0 +1,236 @@
+"""Projections on a cone against other solvers, and against the conditions that define them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from diagnose.geometry.problems import KINDS, Case, case, kkt, unique
+from waterjar.diagnose.geometry import cone
+from waterjar.diagnose.geometry.cone import manifolds, project
+from waterjar.errors import WaterjarError
+
+
+def solved(problem: Case, **options: object) -> cone.Projections:
+    return project(manifolds(problem.points, problem.labels), problem.t, problem.y, **options)  # type: ignore[arg-type]
+
+
+def same_as(problem: Case, theirs: np.ndarray, tolerance: float) -> None:
+    """Compare p and |p|^2 always, lam and anchors only where they are unique."""
+    found = solved(problem)
+    lam, size = found.coefficients()[0], np.linalg.norm(problem.t[0])
+    p = problem.signed[0].T @ theirs
+    np.testing.assert_allclose(found.points()[0], p, rtol=0, atol=tolerance * size)
+    np.testing.assert_allclose(found.square[0], p @ p, rtol=0, atol=10 * tolerance * size**2)
+    if unique(problem, lam[None])[0]:
+        norms = np.linalg.norm(problem.points, axis=1)
+        np.testing.assert_allclose(lam * norms, theirs * norms, rtol=0, atol=1e3 * tolerance * size)
+        for label in np.unique(problem.labels):
+            mine, other = lam * (problem.labels == label), theirs * (problem.labels == label)
+            if (mine * norms).sum() > 1e-3 * size:
+                anchors = [w @ problem.points / w.sum() for w in (mine, other)]
+                np.testing.assert_allclose(*anchors, rtol=0, atol=1e3 * tolerance * np.abs(problem.points).max())
+
+
+def against_scipy(problem: Case) -> None:
+    # Coefficients of 1e5 and more that cancel: there scipy's own p is not better than this.
+    tolerance = 1e-7 if problem.kind == "collapsed together" else 1e-9
+    same_as(problem, nnls(problem.signed[0].T, problem.t[0])[0], tolerance)
+
+
+def fine(problem: Case) -> None:
+    """The conditions hold in the points' own space, and the residual that is told is true."""
+    found = solved(problem)
+    lam = found.coefficients()
+    assert (lam >= 0).all()
+    assert kkt(problem, lam).max() <= 1e-9
+    assert found.residual.max() <= 1e-9
+    np.testing.assert_allclose(found.square, (found.points() ** 2).sum(axis=1), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kkt_and_scipy(kind: str) -> None:
+    for seed in range(6):
+        problem = case(seed, kind=kind)
+        fine(problem)
+        against_scipy(problem)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_thousand_problems_against_scipy(block: int) -> None:
+    for seed in range(100 * block, 100 * block + 100):
+        problem = case(seed)
+        fine(problem)
+        against_scipy(problem)
+
+
+@pytest.mark.oracle
+def test_thousand_problems_against_quadprog() -> None:
+    """It needs a positive definite matrix: the independent problems, and those made definite by 1e-12."""
+    quadprog = pytest.importorskip("quadprog")
+    for seed in range(1000):
+        problem = case(seed)
+        signed = problem.signed[0][np.linalg.norm(problem.points, axis=1) > 0]
+        unit = signed / np.linalg.norm(signed, axis=1, keepdims=True)
+        gram = unit @ unit.T + 1e-12 * np.eye(len(unit))
+        lam = quadprog.solve_qp(gram, unit @ problem.t[0], np.eye(len(unit)), np.zeros(len(unit)))[0]
+        size = np.linalg.norm(problem.t[0])
+        np.testing.assert_allclose(solved(problem).points()[0], unit.T @ lam, rtol=0, atol=2e-5 * size)
+
+
+@pytest.mark.oracle
+def test_thousand_problems_against_cvxopt() -> None:
+    cvxopt = pytest.importorskip("cvxopt")
+    for seed in range(1000):
+        problem = case(seed)
+        # Its primal: the nearest point to t in the polar cone, which is t - p.
+        signed = problem.signed[0][np.linalg.norm(problem.points, axis=1) > 0]
+        unit, size = signed / np.linalg.norm(signed, axis=1, keepdims=True), np.linalg.norm(problem.t[0])
+        n = unit.shape[1]
+        solution = cvxopt.solvers.qp(
+            cvxopt.matrix(np.eye(n)),
+            cvxopt.matrix(-problem.t[0] / size),
+            cvxopt.matrix(unit),
+            cvxopt.matrix(np.zeros(len(unit))),
+            options={"show_progress": False, "abstol": 1e-12, "reltol": 1e-12, "feastol": 1e-12},
+        )
+        rest = np.array(solution["x"]).ravel() * size
+        np.testing.assert_allclose(solved(problem).points()[0], problem.t[0] - rest, rtol=0, atol=2e-4 * size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_any_seed(seed: int) -> None:
+    fine(case(seed, draws=2))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.floats(1e-200, 1e200))
+def test_scale_and_duplicates_change_nothing(seed: int, factor: float) -> None:
+    problem = case(seed, kind="relu")
+    points = np.concatenate([problem.points, problem.points[:3]]) * factor
+    twice = Case("", points, np.concatenate([problem.labels, problem.labels[:3]]), problem.t, problem.y)
+    size = np.linalg.norm(problem.t)
+    np.testing.assert_allclose(solved(twice).points(), solved(problem).points(), rtol=0, atol=1e-11 * size)
+
+
+def test_warm_start_gives_the_same_bits() -> None:
+    compared = 0
+    for seed in range(20):
+        now = case(seed, draws=5, kind="relu")
+        rng = np.random.default_rng(seed)
+        before = Case("", now.points + 0.1 * rng.standard_normal(now.points.shape), now.labels, now.t, now.y)
+        cold, warm = solved(now), solved(now, start=solved(before))
+        alone = unique(now, cold.coefficients())
+        assert (cold.coefficients() == warm.coefficients())[alone].all()
+        assert (cold.square == warm.square)[alone].all()
+        np.testing.assert_allclose(warm.points(), cold.points(), rtol=0, atol=1e-11 * np.linalg.norm(now.t))
+        compared += alone.sum()
+    assert compared > 40
+
+
+@pytest.mark.parametrize("kind", ["duplicates", "shared points", "rank one", "collapsed", "zero rows"])
+def test_warm_start_from_elsewhere_of_degenerate_points(kind: str) -> None:
+    for seed in range(8):
+        now = case(seed, draws=3, kind=kind)
+        rng = np.random.default_rng(seed)
+        before = Case("", rng.standard_normal(now.points.shape), now.labels, now.t, now.y)
+        cold, warm = solved(now), solved(now, start=solved(before))
+        size = np.linalg.norm(now.t, axis=1).max()
+        np.testing.assert_allclose(warm.points(), cold.points(), rtol=0, atol=1e-9 * size)
+        assert warm.residual.max() <= 1e-9
+
+
+def test_any_number_of_workers_gives_the_same_bits() -> None:
+    problem = case(3, draws=37, kind="relu")
+    alone, together = solved(problem, nearest=True), solved(problem, nearest=True, workers=3)
+    assert (alone.coefficients() == together.coefficients()).all()
+    assert (alone.residual == together.residual).all()
+    assert (alone.nearest == together.nearest).all()
+
+
+def test_without_a_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cone, "GRAM_POINTS", 0)
+    for seed in range(28):
+        problem = case(seed)
+        fine(problem)
+        assert solved(problem).gram is None
+
+
+def test_orthogonalised_points_resolve_what_a_gram_matrix_does_not() -> None:
+    """Two manifolds 1e-5 apart: coefficients of 1e5 cancel, and the Gram matrix knows differences to 1e-16 only."""
+    problem = case(9, kind="collapsed together")
+    found = solved(problem)
+    assert found.size[0] > 1e3 * np.linalg.norm(problem.t)
+    assert kkt(problem, found.coefficients()).max() <= 1e-9
+
+
+def test_a_residual_above_the_limit_is_told() -> None:
+    """1e-9 apart, coefficients of 1e9 are rounded by more than the limit: the true residual and the told one agree."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal(12) + 1e-8 * rng.standard_normal((20, 12))
+    problem = Case("", points, np.repeat([0, 1], 10), rng.standard_normal((30, 12)), np.tile([1.0, -1.0], (30, 1)))
+    found = solved(problem)
+    true = kkt(problem, found.coefficients())
+    assert found.residual.max() > 1e-9
+    assert (true <= 10 * found.residual).all()
+
+
+def test_nearest_point_of_an_inactive_manifold() -> None:
+    problem = case(4, draws=20, kind="relu")
+    found = solved(problem, nearest=True)
+    rest = problem.t - found.points()
+    names = np.unique(problem.labels)
+    gain = np.einsum("qnd,qd->qn", problem.signed, rest)
+    for q in range(20):
+        for m, name in enumerate(names):
+            of = np.flatnonzero(problem.labels == name)
+            mine = found.of.order[found.nearest[q, m]]
+            assert problem.labels[mine] == name
+            assert gain[q, mine] >= gain[q, of].max() - 1e-12 * np.linalg.norm(problem.t[q])
+
+
+def test_zero_t() -> None:
+    problem = case(0, kind="relu")
+    found = project(manifolds(problem.points, problem.labels), 0 * problem.t, problem.y)
+    assert (found.count == 0).all() and (found.square == 0).all() and (found.residual == 0).all()
+
+
+def test_input_is_left_alone() -> None:
+    problem = case(2, kind="relu")
+    kept = problem.points.copy(), problem.t.copy(), problem.y.copy()
+    solved(problem)
+    manifolds(problem.points, problem.labels, center=True)
+    assert all((a == b).all() for a, b in zip(kept, (problem.points, problem.t, problem.y), strict=True))
+
+
+def test_points_of_any_length_become_unit_vectors() -> None:
+    points = np.array([[3e-300, 4e-300], [3e300, 4e300], [0, 0], [3, 4]])
+    of = manifolds(points, ["b", "a", "a", "b"])
+    np.testing.assert_allclose(of.units, [[0.6, 0.8], [0, 0], [0.6, 0.8], [0.6, 0.8]])
+    np.testing.assert_allclose(of.norms, [5e300, 0, 5e-300, 5])
+    assert of.names.tolist() == ["a", "b"] and of.sizes.tolist() == [2, 2] and of.order.tolist() == [1, 2, 0, 3]
+
+
+def test_centred_points() -> None:
+    of = manifolds([[1.0, 0], [3.0, 0]], [0, 1], center=True)
+    np.testing.assert_allclose(of.units * of.norms[:, None], [[-1, 0], [1, 0]])
+
+
+def test_wrong_shapes_are_said() -> None:
+    of = manifolds(np.eye(3), [0, 1, 2])
+    with pytest.raises(WaterjarError, match="must be .point, dimension. and .point"):
+        manifolds(np.eye(3), [0, 1])
+    with pytest.raises(WaterjarError, match="empty"):
+        manifolds(np.empty((0, 3)), [])
+    with pytest.raises(WaterjarError, match=r"\(draw, 3\) and \(draw, 3\)"):
+        project(of, np.ones((1, 2)), np.ones((1, 3)))
+    with pytest.raises(WaterjarError, match="at least one"):
+        project(of, np.ones((1, 3)), np.ones((1, 3)), workers=0)
+    start = project(of, np.ones((1, 3)), np.ones((1, 3)))
+    with pytest.raises(WaterjarError, match="same draws and points"):
+        project(of, np.ones((2, 3)), np.ones((2, 3)), start=start)

@@ -1,0 +1,294 @@
+"""Known answers, an independent implementation, invariances, and what is missing."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from diagnose.geometry.problems import KINDS, Case, case, unique
+from waterjar.diagnose.geometry import cone, manifold_geometry
+from waterjar.diagnose.geometry.draws import dichotomies, directions
+from waterjar.diagnose.geometry.manifold import PAIRS, SCALARS, Geometry, geometry_of
+from waterjar.errors import WaterjarError
+
+Floats = NDArray[np.float64]
+
+
+def relu_points(seed: int = 1, manifolds: int = 5, size: int = 12, dimension: int = 40) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(manifolds), size)
+    centers = rng.standard_normal((manifolds, dimension))
+    return np.maximum(centers[labels] + rng.standard_normal((len(labels), dimension)), 0), labels
+
+
+def by_the_book(points: Floats, labels: Floats, t: Floats, y: Floats, inactive: str) -> dict[str, object]:
+    """The definitions, anchors written out in the points' space: scipy's nnls and numpy's pinv."""
+    names, n = np.unique(labels), len(t)
+    manifolds = len(names)
+    anchors, active = np.zeros((n, manifolds, points.shape[1])), np.zeros((n, manifolds), bool)
+    a, b, c = np.zeros((3, n))
+    terms = np.zeros((2, n, manifolds))
+    for q in range(n):
+        signed = points * y[q, np.searchsorted(names, labels), None]
+        lam = nnls(signed.T, t[q])[0]
+        p = signed.T @ lam
+        a[q] = p @ p
+        for m, name in enumerate(names):
+            weights = lam * (labels == name)
+            if weights.sum() > 0:
+                anchors[q, m], active[q, m] = weights @ points / weights.sum(), True
+            elif inactive == "support":
+                own = points[labels == name]
+                anchors[q, m] = own[np.argmax(y[q, m] * own @ (t[q] - p))]
+    used = active if inactive == "active_only" else np.ones_like(active)
+    s0 = anchors.sum(axis=0) / used.sum(axis=0)[:, None]
+    axes, crosses, axes_inner, crosses_inner = [], [], [], []
+    for q in range(n):
+        rows = np.flatnonzero(used[q])
+        s1, center = anchors[q, rows] - s0[rows], s0[rows]
+        v = s1 @ t[q]
+        for k, matrix in enumerate((s1 @ s1.T, s1 @ s1.T + center @ center.T)):
+            terms[k, q, rows] = v * (np.linalg.pinv(matrix, rcond=1e-10, hermitian=True) @ v)
+        b[q], c[q] = terms[:, q].sum(axis=1)
+        off = ~np.eye(len(rows), dtype=bool)
+        if off.any():
+            with np.errstate(invalid="ignore"):
+                unit, unit_center = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (s1, center))
+            axes.append((unit @ unit.T)[off].mean())
+            crosses.append((unit_center @ unit.T)[off].mean())
+            axes_inner.append(np.abs(s1 @ s1.T)[off].mean())
+            crosses_inner.append(np.abs(center @ s1.T)[off].mean())
+    off = ~np.eye(manifolds, dtype=bool)
+    with np.errstate(invalid="ignore"):
+        unit = s0 / np.linalg.norm(s0, axis=1, keepdims=True)
+    b_m, c_m = terms.sum(axis=1) / used.sum(axis=0)
+    ratio = np.divide(c_m, b_m - c_m, out=np.full(manifolds, np.nan), where=b_m != c_m)
+    radius = np.sqrt(c.mean() / (b - c).mean())
+    dimension = b.sum() / used.sum()
+    return {
+        "capacity": manifolds / a.mean(),
+        "capacity_approx": (1 + radius**-2) / dimension,
+        "dimension": dimension,
+        "radius": radius,
+        "utility": c.mean() / a.mean(),
+        "center_alignment": (unit @ unit.T)[off].mean(),
+        "axis_alignment": np.mean(axes),
+        "center_axis_alignment": np.mean(crosses),
+        "center_alignment_inner": np.abs(s0 @ s0.T)[off].mean(),
+        "axis_alignment_inner": np.mean(axes_inner),
+        "center_axis_alignment_inner": np.mean(crosses_inner),
+        "inactive_share": 1 - active.mean(),
+        "manifold_dimension": b_m,
+        "manifold_radius": np.sqrt(np.maximum(ratio, 0)),
+        "manifold_inactive_share": 1 - active.mean(axis=0),
+    }
+
+
+@pytest.mark.parametrize("inactive", ["zero", "active_only", "support"])
+@pytest.mark.parametrize("manifolds", [2, 5])
+def test_by_the_book(inactive: str, manifolds: int) -> None:
+    points, labels = relu_points(manifolds=manifolds)
+    expected = by_the_book(points, labels, directions(60, 40, 3), dichotomies("uniform", 60, manifolds, 3), inactive)
+    found = manifold_geometry(points, labels, n_t=60, rng=3, inactive=inactive)  # type: ignore[arg-type]
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-12, err_msg=name)  # type: ignore[literal-required]
+    assert found["reasons"] == {} and found["note"] == ""
+
+
+def measured(points: Floats, labels: Floats, t: Floats, y: Floats, inactive: str = "zero") -> Geometry:
+    found = cone.project(cone.manifolds(points, labels), t, y, nearest=True)
+    asked = {"n_t": len(t), "dichotomies": "given", "inactive": inactive, "center": False}
+    return geometry_of(found, inactive=inactive, paired=False, settings=asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("inactive", ["zero", "support"])
+def test_singular_matrices_by_the_book(inactive: str) -> None:
+    """More manifolds than dimensions: S1 S1' has no inverse. (Of the draws, those whose anchors are unique.)"""
+    points, labels = relu_points(manifolds=9, size=4, dimension=6)
+    t, y = directions(300, 6, 0), np.ones((300, 9))
+    lam = cone.project(cone.manifolds(points, labels), t, y).coefficients()
+    kept = unique(Case("", points, labels, t, y), lam)
+    assert kept.sum() > 100
+    expected = by_the_book(points, labels, t[kept], y[kept], inactive)
+    found = measured(points, labels, t[kept], y[kept], inactive)
+    for name in ("capacity", "dimension", "radius", "utility"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-7, err_msg=name)  # type: ignore[literal-required]
+
+
+def test_means_over_pairs_are_the_scalars() -> None:
+    found = manifold_geometry(*relu_points(), n_t=50)
+    off = ~np.eye(5, dtype=bool)
+    for name in PAIRS:
+        matrix = found[name]  # type: ignore[literal-required]
+        assert np.isnan(np.diag(matrix)).all()
+        kind = name.replace("_cosine", "_alignment").replace("_inner", "_alignment_inner")
+        np.testing.assert_allclose(matrix[off].mean(), found[kind], rtol=1e-12)  # type: ignore[literal-required]
+    np.testing.assert_allclose(found["manifold_dimension"].mean(), found["dimension"], rtol=1e-12)
+
+
+def test_capacity_is_the_product_of_its_factors() -> None:
+    found = manifold_geometry(*relu_points(), n_t=50)
+    product = found["utility"] * (1 + found["radius"] ** -2) / found["dimension"]
+    np.testing.assert_allclose(found["capacity"], product, rtol=1e-12)
+    np.testing.assert_allclose(found["capacity_approx"], product / found["utility"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_single_points_have_capacity_two(correlation: float) -> None:
+    """M = 1, P <= N independent points, uniform y, any correlation: E|p|^2 = P / 2."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((8, 20)) * np.sqrt(1 - correlation) + np.sqrt(correlation) * rng.standard_normal(20)
+    found = manifold_geometry(points, np.arange(8), n_t=4000)
+    assert abs(found["capacity"] - 2) < 4 * found["capacity_se"] < 0.12
+
+
+def spheres(dimension: int, size: int, manifolds: int = 3) -> tuple[Floats, Floats]:
+    """Centres of norm 1 and spheres of radius 1 around them, all in subspaces of their own."""
+    rng = np.random.default_rng(dimension)
+    points = np.zeros((manifolds, size, manifolds, dimension + 1))
+    for m in range(manifolds):
+        points[m, :, m, 0] = 1
+        around = rng.standard_normal((size, dimension))
+        around = np.array([[-1.0], [1.0]]) if dimension == 1 else around
+        points[m, :, m, 1:] = around / np.linalg.norm(around, axis=1, keepdims=True)
+    return points.reshape(manifolds * size, -1), np.repeat(np.arange(manifolds), size)
+
+
+def test_orthogonal_spheres_of_one_dimension() -> None:
+    """Two points each: 2 / (D + 1) = 1, exact."""
+    found = manifold_geometry(*spheres(1, 2), n_t=4000)
+    assert abs(found["capacity"] - 1) < 4 * found["capacity_se"] < 0.08
+
+
+def test_orthogonal_spheres_are_approached_from_above() -> None:
+    """D = 3: 1/2, from above as the number of points grows."""
+    found = [manifold_geometry(*spheres(3, size), n_t=1500) for size in (20, 100, 600)]
+    capacities = [f["capacity"] for f in found]
+    assert capacities[0] > capacities[1] > capacities[2]
+    assert -4 * found[2]["capacity_se"] < capacities[2] - 0.5 < 0.05 + 4 * found[2]["capacity_se"]
+
+
+def test_scale_rotation_order_and_duplicates_change_nothing() -> None:
+    points, labels = relu_points()
+    t, y = directions(60, 40, 0), dichotomies("uniform", 60, 5, 0)
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.standard_normal((40, 40)))[0]
+    order, classes = rng.permutation(60), rng.permutation(5)
+    again = np.concatenate([np.arange(60), rng.integers(0, 60, 9)])
+    changed = {
+        "scaled": (points * 1e-3, labels, t, y),
+        "rotated": (points @ turn, labels, t @ turn, y),
+        "permuted": (points[order], labels[order], t, y),
+        "renamed": (points, classes[labels], t, y[:, np.argsort(classes)]),
+        "duplicated": (points[again], labels[again], t, y),
+    }
+    expected = measured(points, labels, t, y)
+    for what, given in changed.items():
+        found = measured(*given)
+        for name in ("capacity", "dimension", "radius", "utility", "axis_alignment"):
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=f"{what}: {name}")
+
+
+def test_centre_is_removed() -> None:
+    points, labels = relu_points()
+    found = manifold_geometry(points + 7, labels, n_t=30, center=True)
+    expected = manifold_geometry(points - points.mean(axis=0), labels, n_t=30)
+    np.testing.assert_allclose(found["capacity"], expected["capacity"], rtol=1e-9)
+    assert found["center"] and not expected["center"]
+
+
+def test_opposite_pairs_share_t_and_vary_less() -> None:
+    points = np.random.default_rng(0).standard_normal((8, 20))
+    free = manifold_geometry(points, np.arange(8), n_t=4000)
+    pairs = manifold_geometry(points, np.arange(8), n_t=4000, dichotomies="opposite_pairs")
+    assert abs(pairs["capacity"] - 2) < 4 * pairs["capacity_se"]
+    # Of P orthogonal points, |p|^2 has the variance 5P/4, and the mean over a pair P/2 in the place of 5P/8.
+    assert 0.85 < pairs["capacity_se"] / free["capacity_se"] < 0.97
+
+
+def test_standard_errors_are_those_of_repetitions() -> None:
+    points, labels = relu_points(manifolds=3, size=6, dimension=15)
+    repeats = [manifold_geometry(points, labels, n_t=100, rng=seed) for seed in range(150)]
+    for name in SCALARS:
+        spread = np.std([r[name] for r in repeats], ddof=1)  # type: ignore[literal-required]
+        told = np.mean([r[f"{name}_se"] for r in repeats])  # type: ignore[literal-required]
+        most = 2 if name == "center_axis_alignment" else 1.33  # to first order: an overestimate
+        assert 0.75 < told / spread < most, (name, told / spread)
+
+
+def test_workers_and_seeds() -> None:
+    points, labels = relu_points()
+    alone, together = (manifold_geometry(points, labels, n_t=20, workers=w) for w in (1, 3))
+    for name in (*SCALARS, *PAIRS):
+        np.testing.assert_array_equal(alone[name], together[name])  # type: ignore[literal-required]
+    assert manifold_geometry(points, labels, n_t=20, rng=1)["capacity"] != alone["capacity"]
+
+
+def test_without_a_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, labels = relu_points()
+    expected = manifold_geometry(points, labels, n_t=20, inactive="support")
+    monkeypatch.setattr(cone, "GRAM_POINTS", 0)
+    found = manifold_geometry(points, labels, n_t=20, inactive="support")
+    for name in SCALARS:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)  # type: ignore[literal-required]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("inactive", ["zero", "active_only", "support"])
+def test_degenerate_is_finite_or_has_a_reason(kind: str, inactive: str) -> None:
+    for seed in range(3):
+        problem = case(seed, kind=kind)
+        found = manifold_geometry(problem.points, problem.labels, n_t=12, inactive=inactive)  # type: ignore[arg-type]
+        assert not found["kkt"] > 1e-9
+        for name in SCALARS:
+            value = found[name]  # type: ignore[literal-required]
+            assert np.isfinite(value) or name in found["reasons"], (seed, name)
+
+
+@pytest.mark.parametrize(
+    ("points", "labels", "reason", "note"),
+    [
+        ([[1.0, np.nan], [0, 1]], [0, 1], "not_a_number", "NaN"),
+        ([[1.0, np.inf], [0, 1]], [0, 1], "not_a_number", "infinite"),
+        ([[1.0, 2], [0, 1]], [3, 3], "undefined", "one manifold"),
+        ([[0.0, 0], [0, 0]], [0, 1], "undefined", "never active|ever active"),
+    ],
+)
+def test_missing_with_its_reason(points: list[list[float]], labels: list[int], reason: str, note: str) -> None:
+    found = manifold_geometry(points, labels, n_t=4)
+    assert all(np.isnan(found[name]) for name in SCALARS)  # type: ignore[literal-required]
+    assert set(found["reasons"]) == set(SCALARS) and set(found["reasons"].values()) == {reason}
+    assert re.search(note, found["note"])
+
+
+def test_points_that_differ_by_rounding_only_are_no_result() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal(12) + 1e-8 * rng.standard_normal((20, 12))
+    found = manifold_geometry(points, np.repeat([0, 1], 10))
+    assert np.isnan(found["capacity"]) and "KKT residual" in found["note"]
+
+
+def test_a_manifold_that_is_zero_has_no_alignment() -> None:
+    points, labels = relu_points()
+    points[labels == 2] = 0
+    found = manifold_geometry(points, labels, n_t=20)
+    assert np.isfinite(found["capacity"]) and found["manifold_inactive_share"][2] == 1
+    assert found["reasons"] == {"center_alignment": "undefined"}
+    assert np.isnan(found["center_cosine"][2, :]).all() and np.isnan(found["manifold_radius"][2])
+
+
+def test_what_cannot_be_asked() -> None:
+    with pytest.raises(WaterjarError, match="did you mean 'support'"):
+        manifold_geometry(np.eye(2), [0, 1], inactive="suport")  # type: ignore[arg-type]
+    with pytest.raises(WaterjarError, match="at least 2 draws"):
+        manifold_geometry(np.eye(2), [0, 1], n_t=1)
+
+
+def test_given_dichotomies_and_labels_of_any_kind() -> None:
+    y = np.array([[1, -1], [-1, 1], [1, -1]])
+    found = manifold_geometry(np.eye(2), np.array(["b", "a"]), n_t=3, dichotomies=y)
+    assert found["labels"].tolist() == ["a", "b"] and found["dichotomies"] == "given"

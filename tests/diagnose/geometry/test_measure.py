@@ -1,0 +1,183 @@
+"""Geometry over the snapshots of runs: the same numbers as on arrays, in any order, on any executor, resumed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import waterjar
+from waterjar.diagnose import geometry
+from waterjar.diagnose.geometry import manifold_geometry, simulated_capacity
+from waterjar.diagnose.job import Job, Parts
+from waterjar.diagnose.study import FOLDER, diagnose
+from waterjar.errors import WaterjarError
+from waterjar.run.schema import REASONS
+
+SETTINGS = {"n_t": 20, "subsamples": None}
+RNG = np.random.default_rng(0)
+FEATURES = RNG.normal(size=(4, 2, 2, 12, 9)) + np.repeat(RNG.normal(size=(3, 9)) * 6, 4, axis=0)
+"""(snapshot, repeat, eval_set, sample, unit)"""
+LABELS = np.tile(np.repeat([0, 1, 2], 4), (2, 2, 1))
+
+
+def record(path: Path, seeds: tuple[int, ...] = (7, 8), *, labels: bool = True, wild: bool = False) -> Path:
+    with waterjar.Recorder(
+        path, {"learner": "sgd"}, seeds=list(seeds), eval_sets={"a": 0, "b": 1}, tasks=["first", "second"]
+    ) as recorder:
+        if labels:
+            recorder.once("probe_samples", label=LABELS[: len(seeds)])
+        for step in range(4):
+            features = FEATURES[step][: len(seeds)].copy()
+            if wild and step == 2:
+                features[0, 0, 0, 0] = np.nan
+            recorder.log(
+                train_task="first" if step < 2 else "second",
+                epoch=step if step < 2 else step - 1,
+                performance={"accuracy": np.full((2, len(seeds)), 0.5)},
+                snapshot={"features": {"one": features, "two": features[..., :5] + 1}},
+            )
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> waterjar.Run:
+    return waterjar.open_run(record(tmp_path_factory.mktemp("geometry") / "run"))
+
+
+def stream(seed: int, *words: int) -> np.random.SeedSequence:
+    key = [w for word in words for w in (word, 0)]
+    return np.random.SeedSequence(seed, spawn_key=(*key, 0))
+
+
+def test_the_labelled_numbers_are_those_of_the_arrays(run: waterjar.Run) -> None:
+    found = geometry.measure(run, **SETTINGS, simulate_every=2, n_trials=30)
+    assert found["capacity"].dims == ("repeat", "snapshot", "layer")
+    for step, repeat in ((0, 0), (3, 1)):
+        points, labels = FEATURES[step, repeat].reshape(-1, 9), LABELS[repeat].ravel().astype(str)
+        rng = stream(0, (7, 8)[repeat], 1 if step < 2 else 2, step)
+        alone = manifold_geometry(points, labels, n_t=20, rng=rng)
+        place = {"snapshot": step, "repeat": repeat, "layer": "one"}
+        for name in ("capacity", "radius", "dimension", "center_axis_alignment", "capacity_se", "axis_alignment_inner"):
+            assert float(found[name].sel(place)) == alone[name], name  # type: ignore[literal-required]
+        np.testing.assert_array_equal(found["manifold_radius"].sel(place), alone["manifold_radius"])
+        simulated = simulated_capacity(points, labels, n_trials=30, rng=rng)
+        assert float(found["simulated_capacity"].sel(place)) == simulated["capacity"]
+        error = abs(simulated["capacity"] - alone["capacity"]) / alone["capacity"]
+        assert float(found["capacity_relative_error"].sel(place)) == pytest.approx(error)
+    # total epochs 0, 1, 2, 3: every second one, and the last
+    there = np.isfinite(found["simulated_capacity"].isel(repeat=0, layer=0).values)
+    assert there.tolist() == [True, False, True, True]
+    assert REASONS[int(found["simulated_capacity_reason"].isel(repeat=0, layer=0, snapshot=1))] == "not_recorded"
+    last = found["capacity"].isel(snapshot=-1).mean("layer")
+    np.testing.assert_allclose(found["capacity_final"], last)
+    assert found["capacity"].attrs["direction"] == "higher"
+
+
+def test_alone_or_among_others_in_threads_or_processes_the_bits_are_the_same(run: waterjar.Run) -> None:
+    whole = geometry.measure(run, **SETTINGS)
+    with ThreadPoolExecutor(2) as pool:
+        xr.testing.assert_identical(whole, geometry.measure(run, Job(pool), **SETTINGS))
+    with ProcessPoolExecutor(1) as pool:
+        xr.testing.assert_identical(whole, geometry.measure(run, Job(pool), **SETTINGS))
+    one = geometry.measure(run, layers=["two"], **SETTINGS)
+    xr.testing.assert_equal(one["capacity"], whole["capacity"].sel(layer=["two"]))
+
+
+def test_a_seed_has_its_own_draws_and_keeps_them_in_any_run(tmp_path: Path, run: waterjar.Run) -> None:
+    alone = geometry.measure(waterjar.open_run(record(tmp_path / "alone", seeds=(7,))), **SETTINGS)
+    together = geometry.measure(run, **SETTINGS)
+    np.testing.assert_array_equal(alone["capacity"].isel(repeat=0), together["capacity"].isel(repeat=0))
+
+
+def test_common_draws_are_the_same_at_all_snapshots(run: waterjar.Run) -> None:
+    found = geometry.measure(run, draws="common", **SETTINGS)
+    points, labels = FEATURES[2, 0].reshape(-1, 9), LABELS[0].ravel().astype(str)
+    alone = manifold_geometry(points, labels, n_t=20, rng=stream(0, 7))
+    assert float(found["capacity"].sel(snapshot=2, repeat=0, layer="one")) == alone["capacity"]
+
+
+def test_manifolds_of_tasks_and_of_some_sets(run: waterjar.Run) -> None:
+    apart = geometry.measure(run, manifolds="task_class", **SETTINGS)
+    assert apart["manifold"].values.tolist() == ["a:0", "a:1", "a:2", "b:0", "b:1", "b:2"]
+    assert geometry.measure(run, eval_sets=["b"], **SETTINGS)["manifold"].values.tolist() == ["0", "1", "2"]
+
+
+def test_subsamples_are_the_same_over_time(run: waterjar.Run) -> None:
+    found = geometry.measure(run, n_t=20, subsamples=3, draws="common")
+    again = geometry.measure(run, n_t=20, subsamples=3, draws="common", eval_sets=["a", "b"])
+    xr.testing.assert_equal(found["capacity"], again["capacity"])
+    few = geometry.measure(run, n_t=20, subsamples=1, draws="common")
+    assert float(few["capacity"].mean()) > float(found["capacity"].mean())  # single points are easier to separate
+
+
+def test_nan_touches_its_snapshot_and_repeat_alone(tmp_path: Path, run: waterjar.Run) -> None:
+    wild = geometry.measure(waterjar.open_run(record(tmp_path / "wild", wild=True)), **SETTINGS)
+    sound = geometry.measure(run, **SETTINGS)
+    gone = np.isnan(wild["capacity"])
+    assert gone.sel(snapshot=2, repeat=0).all() and int(gone.sum()) == 2  # both layers
+    assert REASONS[int(wild["capacity_reason"].sel(snapshot=2, repeat=0, layer="one"))] == "not_a_number"
+    xr.testing.assert_equal(wild["capacity"].where(~gone, 0), sound["capacity"].where(~gone, 0))
+
+
+def test_stopped_and_begun_again_it_goes_on(run: waterjar.Run, tmp_path: Path) -> None:
+    whole = geometry.measure(run, **SETTINGS)
+
+    def stop(done: int, total: int) -> None:
+        assert total == 8
+        if done == 5:
+            raise KeyboardInterrupt
+
+    parts = Parts(tmp_path / "parts")
+    with pytest.raises(KeyboardInterrupt):
+        geometry.measure(run, Job(watch=stop, parts=parts), **SETTINGS)
+    kept = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "parts").glob("*.npz")}
+    assert len(kept) == 5
+    xr.testing.assert_identical(whole, geometry.measure(run, Job(parts=parts), **SETTINGS))
+    after = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "parts").glob("*.npz")}
+    assert {name: after[name] for name in kept} == kept and len(after) == 8
+    next((tmp_path / "parts").glob("*.npz")).write_bytes(b"damaged")
+    xr.testing.assert_identical(whole, geometry.measure(run, Job(parts=parts), **SETTINGS))
+    parts.clear()
+    assert not (tmp_path / "parts").exists()
+
+
+def test_through_the_front_door(tmp_path: Path) -> None:
+    folder = waterjar.create_study(tmp_path / "study")
+    record(folder / "one", seeds=(7,))
+    record(folder / "two", seeds=(8,))
+    seen: list[float] = []
+    study = waterjar.open_study(folder)
+    with ThreadPoolExecutor(2) as pool:
+        found = diagnose(
+            study,
+            only=["capacity"],
+            settings={"geometry": SETTINGS},
+            executor=pool,
+            watch=lambda _, done, __: seen.append(done),
+        )
+    assert seen == sorted(seen) and seen[-1] == 2 and len(set(seen)) > 8
+    assert not (folder / FOLDER / "parts").exists() or not list((folder / FOLDER / "parts").iterdir())
+    table = found.table(["capacity"])
+    assert table.seed.tolist() == [7, 8] and table.value.notna().all()
+    assert set(diagnose(study, only=["geometry"], settings={"geometry": SETTINGS}).origin["geometry"].values()) == {
+        "cached"
+    }
+
+
+def test_what_cannot_be_is_said(run: waterjar.Run, tmp_path: Path) -> None:
+    for settings, message in (
+        ({"manifolds": "klass"}, "did you mean 'class'"),
+        ({"draws": "comon"}, "did you mean 'common'"),
+        ({"subsamples": 0}, "at least one point"),
+        ({"simulate_every": 0}, "above 0"),
+        ({"layers": ["thre"]}, "layers 'thre' is unknown"),
+        ({"eval_sets": ["c"]}, "eval_sets 'c' is unknown"),
+    ):
+        with pytest.raises(WaterjarError, match=message):
+            geometry.measure(run, **{**SETTINGS, **settings})  # type: ignore[arg-type]
+    with pytest.raises(WaterjarError, match="labels of the probe samples were not recorded"):
+        geometry.measure(waterjar.open_run(record(tmp_path / "bare", labels=False)), **SETTINGS)

@@ -1,0 +1,142 @@
+"""Stacks over training and the drift matrix: what is drawn is what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import waterjar
+from waterjar.diagnose import drift, geometry, plasticity
+from waterjar.errors import WaterjarError
+from waterjar.view import figures
+from waterjar.view.curves import BOUNDARY, draw_mean
+from waterjar.view.style import axes, roots_of
+
+RNG = np.random.default_rng(3)
+CENTRES = np.repeat(RNG.normal(size=(3, 8)) * 5, 4, axis=0)
+
+
+def record(path: Path, seed: int, *, learner: str = "sgd", tasks: tuple[str, ...] = ("first", "second")) -> Path:
+    rng = np.random.default_rng(seed)
+    with waterjar.Recorder(
+        path, {"learner": learner}, seeds=[seed], eval_sets={"a": 0, "b": 1}, tasks=["first", "second"]
+    ) as recorder:
+        recorder.once("probe_samples", label=np.tile(np.repeat([0, 1, 2], 4), (1, 2, 1)))
+        for task in tasks:
+            for epoch in range(3):
+                recorder.log(
+                    train_task=task,
+                    epoch=epoch,
+                    performance={"accuracy": [0.5, 0.5]},
+                    snapshot={
+                        "features": {
+                            "early": rng.normal(size=(2, 12, 8)),
+                            "late": np.abs(rng.normal(size=(2, 12, 8))) + CENTRES,
+                        },
+                        "weights": {"w": rng.normal(size=(4, 3))},
+                    },
+                )
+    return path
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> waterjar.Study:
+    folder = waterjar.create_study(tmp_path_factory.mktemp("stacks") / "study")
+    for seed in (1, 2):
+        record(folder / f"sgd-{seed}", seed)
+        record(folder / f"late-{seed}", seed + 10, learner="late only", tasks=("second",))
+    return waterjar.open_study(folder)
+
+
+def test_plasticity_draws_nine_panels_with_the_means(study: waterjar.Study) -> None:
+    figure = figures.draw("plasticity_stack", study)
+    assert len(figure.axes) == 9
+    result = plasticity.measure(study)
+    for ax, name in zip(figure.axes, ("dormant_units", "active_units", "stable_rank"), strict=False):
+        assert ax.get_ylabel().replace("\n", " ").startswith(name.replace("_", " "))
+        lines = {line.get_label(): line for line in ax.get_lines() if len(line.get_xdata()) > 2}
+        cell = result["cell"].values[list(result["name"].values).index("sgd")]
+        values = result[name].sel(cell=cell, layer="late", seed=[1, 2])
+        np.testing.assert_allclose(lines["sgd"].get_ydata(), values.mean("seed"))
+        np.testing.assert_array_equal(lines["sgd"].get_xdata(), [0, 1, 2, 2, 3, 4])
+        boundaries = [line for line in ax.get_lines() if line.get_color() == BOUNDARY]
+        assert [line.get_xdata()[0] for line in boundaries] == [2.0]  # marked though the first cell has one task
+    assert len(roots_of(figure)) == 4
+    assert "2 repeats" in figure.legends[0].get_title().get_text()
+
+
+def test_geometry_draws_six_panels_and_the_simulation(study: waterjar.Study) -> None:
+    settings = {"n_t": 20, "subsamples": None, "simulate_every": 2, "n_trials": 20}
+    figure = figures.draw("geometry_stack", study, dataset="toys", **settings)
+    assert len(figure.axes) == 6
+    assert figure.axes[0].get_title(loc="left") == "Manifold Geometric Analysis - toys"
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["Simulated (Alg 1)"]
+    run = study.run("sgd-1")
+    alone = figures.draw("geometry_stack", run, **settings)
+    result = geometry.measure(run, **settings)
+    points = next(c for c in alone.axes[0].containers if c.get_label() == "Simulated (Alg 1)")
+    drawn = points.lines[0].get_ydata()
+    expected = result["simulated_capacity"].sel(layer="late").isel(repeat=0)
+    np.testing.assert_allclose(drawn, expected.values[np.isfinite(expected)])
+
+
+def test_drift_matrix_shows_the_mean_and_hatches_what_is_missing(study: waterjar.Study) -> None:
+    figure = figures.draw("drift_matrix", study, measure="procrustes", layer="early")
+    pictures = [ax.get_images()[0] for ax in figure.axes if ax.get_images() and ax.get_title(loc="left")]
+    assert len(pictures) == 2
+    result = drift.measure(study)
+    cell = result["cell"].values[list(result["name"].values).index("sgd")]
+    expected = result["procrustes_matrix"].sel(cell=cell, layer="early", seed=[1, 2]).mean("seed").values
+    shown = next(ax for ax in figure.axes if ax.get_title(loc="left") == "sgd").get_images()[0].get_array()
+    np.testing.assert_allclose(
+        np.asarray(shown), expected[np.isfinite(expected).any(axis=1)][:, np.isfinite(expected).any(axis=0)]
+    )
+    one = drift.measure(study.run("sgd-1"))
+    one["cka_matrix"][0, :, 0, 1] = np.nan
+    assert figures.draw("drift_matrix", one).axes[0].patches[0].get_hatch()
+
+
+def test_results_are_shown_as_they_were_measured(study: waterjar.Study) -> None:
+    result = plasticity.measure(study.run("sgd-1"))
+    figure = figures.draw("plasticity_stack", result, metrics=["effective_rank"], layer="early")
+    assert len(figure.axes) == 1
+    np.testing.assert_allclose(
+        figure.axes[0].get_lines()[0].get_ydata(), result["effective_rank"].sel(layer="early").isel(repeat=0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layer": "lat"}, "did you mean 'late'"),
+        ({"band": "intervall"}, "did you mean 'interval'"),
+        ({"tau": 0.1}, "shown as it was measured"),
+    ],
+)
+def test_bad_requests(study: waterjar.Study, arguments: dict[str, object], message: str) -> None:
+    result = plasticity.measure(study.run("sgd-1"))
+    with pytest.raises(WaterjarError, match=message):
+        figures.draw("plasticity_stack", result, **arguments)
+
+
+def test_what_cannot_be_shown(study: waterjar.Study) -> None:
+    with pytest.raises(WaterjarError, match="not a result of plasticity"):
+        figures.draw("geometry_stack", plasticity.measure(study.run("sgd-1")))
+    with pytest.raises(WaterjarError, match="not int"):
+        figures.draw("drift_matrix", 3)
+    with pytest.raises(WaterjarError, match="did you mean 'cka'"):
+        figures.draw("drift_matrix", study, measure="ckaa")
+    with pytest.raises(WaterjarError, match="no cka_matrix"):
+        figures.draw("drift_matrix", study, matrix=0)
+
+
+def test_bands() -> None:
+    values = np.array([[1.0, 2.0, np.nan], [3.0, 2.5, 4.0], [2.0, 3.0, 5.0]])
+    for band, low in (("range", 1.0), ("std", 1.0), ("interval", 2 - 4.302653 / np.sqrt(3))):
+        ax = axes(None)
+        draw_mean(ax, np.arange(3), values, {"color": "black"}, band=band)
+        np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), [2.0, 2.5, np.nan])
+        vertices = ax.collections[0].get_paths()[0].vertices
+        assert vertices[vertices[:, 0] == 0][:, 1].min() == pytest.approx(low)
