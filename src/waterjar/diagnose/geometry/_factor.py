@@ -250,9 +250,7 @@ def drop_negative(mode: int, k: int, factor: Floats, v: Floats, ids: Integers, b
 
 
 @inlined
-def step_to_boundary(
-    mode: int, k: int, point: int, factor: Floats, v: Floats, ids: Integers, basis: Floats
-) -> int:
+def step_to_boundary(mode: int, k: int, point: int, factor: Floats, v: Floats, ids: Integers, basis: Floats) -> int:
     """Go from BETA towards Z; drop what reaches zero first, and again; how many are left. BETA is then Z.
 
     Of new members (BETA is 0), those of the wrong sign go at once, but for `point`: alone it would have the right one.
@@ -295,9 +293,7 @@ def correct(k: int, factor: Floats, v: Floats, ids: Integers, g: Floats) -> None
 
 
 @inlined
-def subtract(
-    start: Floats, table: Floats | NDArray[np.float32], k: int, v: Floats, ids: Integers, out: Floats
-) -> None:
+def subtract(start: Floats, table: Floats | NDArray[np.float32], k: int, v: Floats, ids: Integers, out: Floats) -> None:
     """Out = start less the sum of BETA times the members' rows of the table, four at a time."""
     n = out.size
     for i in range(n):
