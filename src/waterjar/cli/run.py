@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import time
@@ -49,7 +50,9 @@ def command(
     try:
         done = study.run(declared, out, watch=board.show if board else None)
     except KeyboardInterrupt:
-        sys.stderr.write(f"\nstopped; go on with: waterjar run {declaration} --out {out}\n")
+        again = ["waterjar", "run", str(declaration), "--out", str(out)]
+        again += [] if workers is None else ["--workers", str(workers)]
+        sys.stderr.write(f"\nstopped; go on with: {shlex.join(again)}\n")
         raise typer.Exit(130) from None
     finally:
         if board:
@@ -122,12 +125,12 @@ class _Board:
 
     def show(self, jobs: list[Job], last: bool) -> None:
         """Look at the runs and draw."""
-        from waterjar.lab.study.progress import look  # noqa: PLC0415
+        from waterjar.lab.study.progress import glance  # noqa: PLC0415
 
         for job in jobs:
             known = self._seen.get(job.path.name)
             if known is None or known.status != "sealed":
-                self._seen[job.path.name] = look(job)
+                self._seen[job.path.name] = glance(job, known)
         self._live.update(self._picture(jobs), refresh=last)
 
     def close(self) -> None:

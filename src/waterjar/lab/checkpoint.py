@@ -6,7 +6,7 @@ import io
 import pickle
 import warnings
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,24 @@ class Position:
     patched: int = 0
     best: float = -1.0
     best_step: int = -1
+    seconds: float = 0.0
+    """Spent on the step under way, in this session and those before it. Older checkpoints do not know."""
+    peak_memory: int = 0
+    """The largest resident memory so far, in bytes."""
+    peak_device_memory: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
+
+
+def position(folder: Path, content: dict[str, Any]) -> Position:
+    """Where a checkpoint stands. What an older one does not know has its default; a newer one is refused."""
+    found = content["position"]
+    unknown = sorted(found.keys() - {known.name for known in fields(Position)})
+    if unknown:
+        raise WaterjarError(
+            f"checkpoint {folder / LAST} is of a later waterjar (it holds {', '.join(unknown)}): go on with that one, "
+            "or remove the checkpoint to start the run anew"
+        )
+    return Position(**found)
 
 
 def save(folder: Path, name: str, run_id: str, content: dict[str, Any]) -> None:

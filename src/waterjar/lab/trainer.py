@@ -24,7 +24,7 @@ from waterjar.lab.tasks import TASKS, arrange
 from waterjar.run.identity import identify
 from waterjar.run.reader import open_run
 from waterjar.run.recorder import Recorder
-from waterjar.run.root import read_root
+from waterjar.run.root import read_array, read_root
 from waterjar.run.schema import JOINT, Missing, missing
 from waterjar.run.store import ROOT
 
@@ -80,12 +80,12 @@ class Trainer:
         found = checkpoint.load(self._folder, LAST, self.run_id)
         if found is not None:
             self.learner.load_state(found["learner"])
-            self._at = Position(**found["position"])
+            self._at = checkpoint.position(self._folder, found)
         return self._at.step
 
     def go(self, recorder: Recorder) -> None:
         """Train what is left, from wherever the training stands."""
-        self._step_began = time.monotonic()
+        self._step_began = time.monotonic() - self._at.seconds
         while self._at.phase < len(self.phases):
             phase = self.phases[self._at.phase]
             if not self._at.begun:
@@ -103,7 +103,7 @@ class Trainer:
                 "command trains it from its beginning"
             )
         if self._at.best_step >= 0:
-            recorder.event("best_validation", f"step {self._at.best_step}: accuracy {self._at.best!r}")
+            _note_once(recorder, "best_validation", f"step {self._at.best_step}: accuracy {self._at.best!r}")
 
     def _train_epoch(self, recorder: Recorder, phase: Phase) -> None:
         at = self._at
@@ -164,13 +164,21 @@ class Trainer:
         used: dict[str, float | Missing] = {
             "seconds": seconds,
             "images": images,
-            "peak_memory": self._memory.largest() or missing("not_recorded"),
+            "peak_memory": self._peak_memory() or missing("not_recorded"),
             "buffer_bytes": self.learner.buffer_bytes,
             "flops": BACKWARD_COST * self._flops * (images + self._at.replayed),
         }
         if self._device.startswith("cuda"):
-            used["peak_device_memory"] = torch.cuda.max_memory_allocated()
+            used["peak_device_memory"] = self._peak_device_memory()
         return used
+
+    def _peak_memory(self) -> int:
+        """Of all sessions of the run; 0 if the system does not tell."""
+        return max(self._memory.largest() or 0, self._at.peak_memory)
+
+    def _peak_device_memory(self) -> int:
+        here = torch.cuda.max_memory_allocated() if self._device.startswith("cuda") else 0
+        return max(here, self._at.peak_device_memory)
 
     def _keep_best(self, tally: Tally) -> None:
         """Keep the weights with the highest T2 validation accuracy; the first of equals."""
@@ -184,6 +192,8 @@ class Trainer:
 
     def _save(self) -> None:
         self._saved_at = time.monotonic()
+        self._at.seconds = self._saved_at - self._step_began
+        self._at.peak_memory, self._at.peak_device_memory = self._peak_memory(), self._peak_device_memory()
         position = {f.name: getattr(self._at, f.name) for f in dataclasses.fields(Position)}
         content = {"learner": _to_cpu(self.learner.state()), "position": position}
         checkpoint.save(self._folder, LAST, self.run_id, content)
@@ -197,6 +207,15 @@ def _to_cpu(state: Any) -> Any:
     return [_to_cpu(value) for value in state] if isinstance(state, list) else state
 
 
+def _note_once(recorder: Recorder, kind: str, message: str) -> None:
+    """Record an event, unless a session that was killed before it could seal the run has done so."""
+    nodes = read_root(recorder.path)["consolidated_metadata"]["metadata"]
+    keys = ("events/kind", "events/message")
+    columns = [read_array(recorder.path, key, nodes[key]).tolist() for key in keys if key in nodes]
+    if (kind, message) not in zip(*columns, strict=True):
+        recorder.event(kind, message)
+
+
 def _check_that_run_is_not_older(path: Path, file: Path, last: int) -> None:
     """A step is recorded before its checkpoint is written, so a run that lacks it was exchanged or lost its end."""
     recorded = int(read_root(path)["attributes"]["progress"]["step"])
@@ -206,6 +225,10 @@ def _check_that_run_is_not_older(path: Path, file: Path, last: int) -> None:
             "or its end did not reach the disk before a power cut. Put the newer copy back, or delete the checkpoint "
             f"(rm '{file}'): the same command then trains the run from its beginning"
         )
+
+
+def _is_sealed(path: Path) -> bool:
+    return (path / ROOT).exists() and open_run(path).status == "sealed"
 
 
 def train(
@@ -221,7 +244,7 @@ def train(
 
     A sealed run is left alone. Everything random hangs on the config; the caller's generators are not touched.
     """
-    if (path / ROOT).exists() and open_run(path).status == "sealed":
+    if _is_sealed(path):
         (checkpoints / LAST).unlink(missing_ok=True)
         return path
     target = resolve_device(device)  # type: ignore[arg-type]
@@ -232,17 +255,23 @@ def train(
     last = trainer.resume()
     if begun:
         _check_that_run_is_not_older(path, checkpoints / LAST, last)
-    with Recorder(
-        path,
-        {**config.to_plain(), "device": target},
-        seeds=[config.seed],
-        eval_sets=EVAL_SETS,
-        tasks=TASKS,
-        classes=trainer.experiment.class_names,
-        probe_sets=trainer.snapshots.probe_sets,
-        data_fingerprint=data.fingerprint,
-        resume_at=last if begun else None,
-    ) as recorder:
+    try:
+        recorder = Recorder(
+            path,
+            {**config.to_plain(), "device": target},
+            seeds=[config.seed],
+            eval_sets=EVAL_SETS,
+            tasks=TASKS,
+            classes=trainer.experiment.class_names,
+            probe_sets=trainer.snapshots.probe_sets,
+            data_fingerprint=data.fingerprint,
+            resume_at=last if begun else None,
+        )
+    except WaterjarError:
+        if _is_sealed(path):  # by another process, since we looked
+            return path
+        raise
+    with recorder:
         trainer.snapshots.describe(recorder, trainer.learner.network)
         trainer.go(recorder)
     (checkpoints / LAST).unlink(missing_ok=True)

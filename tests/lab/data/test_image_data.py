@@ -168,7 +168,7 @@ def test_a_writer_that_dies_leaves_no_cache(tmp_path: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(WaterjarError, match="No space"):
         to_cache(small(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -232,3 +232,29 @@ def test_workers_share_one_copy(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         results = pool.map(_open_in_worker, [str(directory)] * 2)
     assert results == [(int(data.train_images.sum()), 0.0)] * 2
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError("4096 requested and 0 written")])
+def test_a_full_disk_is_an_error_with_the_bytes_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise error
+
+    data = small()
+    size = sum(getattr(data, name).nbytes for name in (
+        "train_images", "test_images", "train_labels", "test_labels", "train_index", "test_index", "class_superclass",
+    ))  # fmt: skip
+    monkeypatch.setattr("waterjar.lab.data._cache.npy.write_array", full)
+    with pytest.raises(
+        WaterjarError, match=rf"{size} bytes, to {tmp_path}/new/small-\w+: .*(space|requested)"
+    ) as raised:
+        to_cache(data, tmp_path / "new")
+    assert "bytes are free on its disk: make room there" in str(raised.value)
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_a_cache_below_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(WaterjarError, match="could not write the copy of the image set.*(exists|Not a directory)"):
+        to_cache(small(), tmp_path / "file")

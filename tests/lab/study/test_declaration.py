@@ -156,6 +156,15 @@ def test_a_sweep_is_every_combination() -> None:
             "that would be 14940060 runs, 996004 combinations",
         ),
         ({"sweep": {"shortcut.rate": []}}, "sweep over 'shortcut.rate' has no values"),
+        ({"sweep": {"shortcut.rate": [1, 1.0]}}, "sweep over 'shortcut.rate' has the value 1.0 twice"),
+        (
+            {"sweep": {"shortcut.rate": [0.3, 0.4], "shortcut": [{"rate": 0.1}]}},
+            r"sweep over 'shortcut' has the value {'rate': 0.1}, which gives 'shortcut.rate', and that is swept",
+        ),
+        (
+            {"sweep": {"augmentation": [None], "augmentation.t1.flip": [True]}},
+            r"'augmentation' has the value None, in which 'augmentation.t1.flip' cannot be swept",
+        ),
         ({"sweep": {"data.settings.seed": [1, 2]}}, "only settings of tasks, shortcut"),
         ({"strategies": ["joint"]}, "it is the scenario interleaved"),
         ({"resources": {"device": "gpu"}}, "device"),
@@ -215,7 +224,7 @@ def test_all_faults_are_told_at_once() -> None:
 
 def test_a_nested_setting_and_the_baselines_can_be_swept() -> None:
     sweep = {"baseline.lr": [0.1, 0.2], "augmentation.t1.rotation": [0, 5]}
-    content = {"kind": "einstellung", "seeds": [1], "scenarios": ["scratch_t2"], "sweep": sweep}
+    content = {"kind": "einstellung", "seeds": [1], "scenarios": ["interleaved"], "sweep": sweep}
     found = [(run.learner_settings["lr"], run.augmentation.t1.rotation) for run in expand(declare(content))]
     assert found == [(0.1, 0), (0.1, 5), (0.2, 0), (0.2, 5)]
 
@@ -244,3 +253,40 @@ def test_augmentation_that_is_not_given_keeps_its_defaults() -> None:
         (0.8, 1.2),
         10,
     )
+
+
+SWEEPABLE: dict[str, Any] = {"kind": "einstellung", "seeds": [1], "strategies": ["sgd", "er"]}
+
+
+def counted(sweep: dict[str, list[Any]], **changes: Any) -> dict[str, int]:
+    runs = expand(declare({**SWEEPABLE, **changes, "sweep": sweep}))
+    assert len({run.model_dump_json() for run in runs}) == len(runs)
+    methods = [run.method for run in runs]
+    return {method: methods.count(method) for method in dict.fromkeys(methods)}
+
+
+def test_a_sweep_runs_once_what_it_does_not_change() -> None:
+    assert counted({"baseline.lr": [0.1, 0.2]}) == {"scratch_t2": 2, "interleaved": 2, "sgd": 1, "er": 1}
+    assert counted({"training.epochs_t1": [1, 2, 3]}) == {"scratch_t2": 1, "interleaved": 1, "sgd": 3, "er": 3}
+    rotations = {"augmentation.t1.rotation": [0, 5], "training.epochs_t2": [1, 2]}
+    assert counted(rotations) == {"scratch_t2": 2, "interleaved": 4, "sgd": 4, "er": 4}
+
+
+def test_a_run_has_the_same_settings_with_and_without_a_sweep() -> None:
+    """The first value stands in, so that runs which are there already stay the study's."""
+    plain = [expand(declare({**SWEEPABLE, "training": {"epochs_t1": epochs}})) for epochs in (4, 7)]
+    swept = expand(declare({**SWEEPABLE, "sweep": {"training.epochs_t1": [4, 7]}}))
+    assert swept == plain[0] + [run for run in plain[1] if run.scenario == "sequential"]
+
+
+def test_a_section_and_settings_in_it_can_be_swept_together() -> None:
+    sections = [{"rate": 0.1}, {"rate": 0.2}]
+    for sweep in (
+        {"shortcut": sections, "shortcut.settings.size": [3, 5]},
+        {"shortcut.settings.size": [3, 5], "shortcut": sections},
+    ):
+        runs = expand(declare({**SWEEPABLE, "scenarios": ["scratch_t2"], "sweep": sweep}))
+        found = {(run.shortcut.rate, run.shortcut.settings["size"]) for run in runs}
+        assert found == {(0.1, 3), (0.1, 5), (0.2, 3), (0.2, 5)}
+        assert len(runs) == 4
+    assert sections == [{"rate": 0.1}, {"rate": 0.2}]

@@ -15,6 +15,7 @@ from tiny_lab import GLYPHS, TASKS
 
 pytest.importorskip("torch")
 
+from waterjar import WaterjarError
 from waterjar.lab import data, study
 from waterjar.lab.study import Declaration, Job, declare, plan
 from waterjar.lab.study.estimate import Estimate, estimate, finished_after
@@ -238,3 +239,38 @@ def test_a_study_takes_what_was_estimated(tmp_path: Path) -> None:
     if os.getloadavg()[0] > 1.5:
         pytest.skip("the machine is busy with other things")
     assert 1 / 1.5 < before.seconds / real < 1.5
+
+
+def no_space(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("place", ["waterjar.lab.data._cache.npy.write_array", "waterjar.lab.checkpoint.save", ""])
+@pytest.mark.usefixtures("in_this_process")
+def test_no_room_for_a_rehearsal_says_where_room_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path if place else tmp_path / "absent"))
+    images = data.load("glyphs", **GLYPHS)
+    jobs = plan(declare(CONTENT), tmp_path / "out", images)
+    if place:
+        monkeypatch.setattr(place, no_space)
+    with pytest.raises(WaterjarError, match="set the environment variable TMPDIR to a folder with more room") as raised:
+        estimate(declare(CONTENT), jobs, images)
+    assert ("No space left on device" if place else "No such file or directory") in str(raised.value)
+    assert str(tmp_path) in str(raised.value)
+    assert ("could not write the copy of the image set" in str(raised.value)) == ("_cache" in place)
+    assert str(raised.value).count("TMPDIR") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_other_faults_of_a_rehearsal_are_told_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise WaterjarError("no such thing")
+
+    images = data.load("glyphs", **GLYPHS)
+    jobs = plan(declare(CONTENT), tmp_path / "out", images)
+    monkeypatch.setattr("waterjar.lab.checkpoint.save", refuse)
+    with pytest.raises(WaterjarError, match="^no such thing$"):
+        estimate(declare(CONTENT), jobs, images)

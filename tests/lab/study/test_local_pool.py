@@ -136,3 +136,45 @@ def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
 
 def test_signals_without_a_name_have_a_number() -> None:
     assert _cause(-signal.SIGRTMIN - 1) == f"signal {signal.SIGRTMIN + 1}"
+
+
+LATE = """
+import os, signal, time
+from waterjar.lab.study.local_pool import LocalPool
+
+
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)  # falls into a finaliser, where nothing can be raised
+        time.sleep(0.01)
+
+
+def finalise():
+    Late()
+    time.sleep(600)  # it comes again
+
+
+def at_exit():
+    import atexit
+
+    atexit.register(lambda: (os.kill(os.getpid(), signal.SIGTERM), time.sleep(0.1)))  # on the way out
+
+
+if __name__ == "__main__":
+    pool = LocalPool(1)
+    for call in (at_exit, finalise):
+        future = pool.submit(call)
+        while not future.done():
+            pool.attend(0.1)
+    pool.stop()
+    print("died 3 times" if "died 3 times" in str(future.exception()) else future)
+"""
+
+
+def test_an_interrupt_of_a_worker_leaves_no_traceback(tmp_path: Path) -> None:
+    script = tmp_path / "late.py"
+    script.write_text(LATE)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=100)
+    assert done.stdout == "died 3 times\n"
+    assert "Traceback" not in done.stderr
+    assert "KeyboardInterrupt" not in done.stderr

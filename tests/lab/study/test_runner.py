@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from recording import content
 from tiny_lab import GLYPHS, TASKS
 
 pytest.importorskip("torch")
@@ -24,8 +26,8 @@ import waterjar
 from waterjar import WaterjarError
 from waterjar.cli.main import app
 from waterjar.lab import data, study
-from waterjar.lab.study import Declaration, declare, plan
-from waterjar.lab.study.progress import kind_of, look, rates, seconds_left
+from waterjar.lab.study import Declaration, Job, declare, plan
+from waterjar.lab.study.progress import JobProgress, glance, kind_of, look, rates, seconds_left
 
 pytestmark = pytest.mark.torch
 
@@ -224,6 +226,11 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, finished: wa
         ({"data": {"name": "glypse"}}, "data set 'glypse' is unknown: did you mean 'glyphs'"),
         ({"recording": {"features": ["penultimat"]}}, "layer 'penultimat' is unknown: did you mean 'penultimate'"),
         ({"shortcut": {"settings": {"size": 20}}}, "no room beside a 20x20 region"),
+        (
+            {"backbones": [{"name": "mlp", "settings": {"hidden": [2**63]}}]},
+            r"network 'mlp' \(hidden=\(9223372036854775808,",
+        ),
+        ({"backbones": [{"name": "small_cnn", "settings": {"width": 2**40}}]}, "network 'small_cnn' .*cannot be built"),
         ({"augmentation": {"t1": {"padding": 40}}}, "padding 40"),
         ({"strategies": ["sgd", {"learner": "sgd", "settings": {"lr": 0.01}}]}, "twice|is the same as"),
     ],
@@ -243,3 +250,89 @@ def test_a_changed_copy_of_the_data_is_noticed(tmp_path: Path) -> None:
     images.write_bytes(content)
     with pytest.raises(WaterjarError, match="fingerprint"):
         study.run(declaration(scenarios=["scratch_t2"], seeds=[2]), tmp_path, executor=InThisProcess())
+
+
+def stopped_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Declaration, Job]:
+    """A run killed after its first step and before its first checkpoint, then again right after it was resumed."""
+    declared = declaration(scenarios=["scratch_t2"], seeds=[1])
+    (job,) = plan(declared, tmp_path, data.load("glyphs", **GLYPHS))
+    with monkeypatch.context() as patch:
+        for name in ("_save", "go"):
+            patch.setattr(f"waterjar.lab.trainer.Trainer.{name}", lambda *_: signal.default_int_handler(2, None))
+            with pytest.raises(KeyboardInterrupt):
+                study.run(declared, tmp_path, executor=InThisProcess())
+    return declared, job
+
+
+def test_a_run_cut_back_to_its_beginning_has_no_accuracy_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared, job = stopped_at_once(tmp_path, monkeypatch)
+    assert waterjar.open_run(job.path)["performance"].sizes["step"] == 0
+    assert look(job) == JobProgress("interrupted", 0, 0, 0, 0.0, None)
+    seen: list[JobProgress] = []
+    study.run(declared, tmp_path, executor=InThisProcess(), watch=lambda jobs, last: seen.append(look(jobs[0])))
+    assert seen[-1].status == "sealed"
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"attributes": {}}', '{"attributes": {"waterjar_schema": 1}}'])
+def test_a_run_that_cannot_be_read_does_not_end_the_table(finished: waterjar.Study, tmp_path: Path, text: str) -> None:
+    (job, *_) = plan(declaration(), tmp_path, data.load("glyphs", **GLYPHS))
+    job.path.mkdir()
+    (job.path / "zarr.json").write_text(text)
+    before = JobProgress("recording", 2, 1, 60, 1.5, 0.25)
+    assert glance(job).status == "unreadable"
+    assert glance(job, before) is before
+    assert not job.is_sealed
+    there = plan(declaration(), finished.path, data.load("glyphs", **GLYPHS))[0]
+    assert glance(there, before) == look(there)
+
+
+def test_runs_that_another_study_seals_meanwhile_are_complete(finished: waterjar.Study, tmp_path: Path) -> None:
+    """An executor whose calls fail as they do beside another writer, which then is done."""
+
+    class Overtaken(InThisProcess):
+        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            if "scratch_t2" in args[1]:
+                super().submit(fn, *args)
+            future.set_exception(WaterjarError(f"{args[1]} is being written by process 1: a run has one writer"))
+            return future
+
+    done = study.run(declaration(seeds=[1], scenarios=["scratch_t2"]), tmp_path, executor=Overtaken())
+    assert [entry.status for entry in done.entries] == ["sealed"]
+    with pytest.raises(WaterjarError, match=r"1 of 2 runs failed, 1 are complete"):
+        study.run(declaration(scenarios=["scratch_t2", "interleaved"], seeds=[2]), tmp_path, executor=Overtaken())
+
+
+def test_a_study_is_not_put_into_a_run_or_below_a_file(finished: waterjar.Study, tmp_path: Path) -> None:
+    run = finished.path / finished.entries[0].name
+    before = content(run)
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(run)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group", "attributes": {}}')
+    for out, message in (
+        (run, "is a run: a study needs a folder beside the runs"),
+        (run / "performance" / "new", "is inside the run"),
+        (tmp_path / "link" / "x", "is inside the run"),
+        (tmp_path / "file", "file is a file, not a folder"),
+        (tmp_path / "file" / "below" / "it", "file is a file, not a folder"),
+        (tmp_path / ("x" * 300), "cannot hold a study: File name too long"),
+    ):
+        with pytest.raises(WaterjarError, match=message):
+            study.run(declaration(), out, executor=InThisProcess())
+        with pytest.raises(WaterjarError, match=message):
+            cli("run", write(tmp_path), "--out", out, "--dry-run")
+    assert content(run) == before
+    assert plan(declaration(), tmp_path / "foreign" / "out", data.load("glyphs", **GLYPHS))
+
+
+def test_the_command_to_go_on_with_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "run", lambda *_, **__: signal.default_int_handler(2, None))
+    folder = tmp_path / "my studies; rm x"
+    folder.mkdir()
+    file, out = write(folder), folder / "o'ut"
+    for more in ((), ("--workers", "3")):
+        result = CliRunner().invoke(app, ["run", str(file), "--out", str(out), *more])
+        assert result.exit_code == 130
+        hint = result.stderr.partition("go on with: ")[2].splitlines()[0]
+        assert shlex.split(hint) == ["waterjar", "run", str(file), "--out", str(out), *more]

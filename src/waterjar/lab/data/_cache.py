@@ -50,11 +50,28 @@ def to_cache(data: ImageData, directory: str | os.PathLike[str]) -> Path:
     fault = fault_of_name(data.name)
     if fault:
         raise WaterjarError(f"the image set cannot be cached: {fault}")
-    parent = Path(directory)
-    parent.mkdir(parents=True, exist_ok=True)
-    target = parent / f"{data.name}-{data.fingerprint[:16]}"
+    target = Path(directory) / f"{data.name}-{data.fingerprint[:16]}"
     if (target / _DESCRIPTION).exists():
         return _same(target, data.fingerprint)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return _write(data, target)
+    except OSError as error:
+        size = sum(getattr(data, name).nbytes for name in ARRAYS)
+        # NumPy's own error for a full disk has no strerror: it says how many values were written.
+        raise WaterjarError(
+            f"could not write the copy of the image set, {size} bytes, to {target}: {error.strerror or error}. "
+            f"{_free(target)}: make room there, or choose another place"
+        ) from error
+
+
+def _free(place: Path) -> str:
+    there = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
+    return f"{shutil.disk_usage(there).free} bytes are free on its disk"
+
+
+def _write(data: ImageData, target: Path) -> Path:
+    parent = target.parent
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=parent))
     try:
         for name in ARRAYS:

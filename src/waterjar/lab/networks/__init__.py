@@ -56,9 +56,16 @@ def build(
         )
     module = by_name.module_in(sys.modules[__name__], "network", name)
     # Torch's layers draw their first weights from the global generator, unless they have no storage to fill.
-    with torch.device("meta"):
-        network: Network = module.assemble(parsed, n_classes, image_shape)
-    network.to_empty(device="cpu")
+    try:
+        with torch.device("meta"):
+            network: Network = module.assemble(parsed, n_classes, image_shape)
+        network.to_empty(device="cpu")
+    except (TypeError, RuntimeError, OverflowError, MemoryError) as error:  # torch's various words for "too large"
+        why = str(error).partition("\n")[0] or type(error).__name__
+        chosen = ", ".join(f"{key}={value!r}" for key, value in parsed)
+        raise WaterjarError(
+            f"network '{name}' ({chosen}) cannot be built for images of shape {tuple(image_shape)}: {why}"
+        ) from error
     generator = torch.Generator().manual_seed(int(hash_words("network weights", seed)))
     initialise(network, generator)
     if network.channels_last:

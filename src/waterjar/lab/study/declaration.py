@@ -161,14 +161,43 @@ def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
 
 
 def expand(declaration: Declaration, where: str = "study") -> list[RunConfig]:
-    """All runs of a study. The baselines do not depend on a strategy and are run once per backbone and seed."""
-    runs: list[RunConfig] = []
+    """All runs of a study. The baselines do not depend on a strategy and are run once per backbone and seed.
+
+    A sweep over what a run does not use, such as the baselines' lr beside `sequential`, gives that run once.
+    """
     _check_number(declaration, where)
-    for variant in _variants(declaration, where):
-        for backbone, seed, scenario in itertools.product(variant.backbones, variant.seeds, variant.scenarios):
-            strategies = variant.strategies if scenario == "sequential" else (_baseline(variant, scenario),)
-            runs += [_config(variant, backbone, seed, scenario, strategy, where) for strategy in strategies]
+    variants = _variants(declaration, where)
+    runs = _runs(variants[0], variants[0], where)
+    known = {run.model_dump_json() for run in runs}
+    for variant in variants[1:]:
+        more = [(run.model_dump_json(), run) for run in _runs(variant, variants[0], where)]
+        runs += [run for text, run in more if text not in known]
+        known |= {text for text, _ in more}
     return runs
+
+
+def _runs(variant: Declaration, first: Declaration, where: str) -> list[RunConfig]:
+    """The runs of one combination of a sweep; `first` is the first one, whose values stand in for unused settings."""
+    runs = []
+    for backbone, seed, scenario in itertools.product(variant.backbones, variant.seeds, variant.scenarios):
+        used = _as_used(variant, first, scenario)
+        strategies = variant.strategies if scenario == "sequential" else (_baseline(variant, scenario),)
+        runs += [_config(used, backbone, seed, scenario, strategy, where) for strategy in strategies]
+    return runs
+
+
+def _as_used(variant: Declaration, first: Declaration, scenario: Scenario) -> Declaration:
+    """A combination with the first one's values where the scenario has no use for them.
+
+    Not with defaults: a run of a study without a sweep must keep its identity.
+    """
+    if scenario == "sequential" or variant is first:
+        return variant
+    training = variant.training.model_copy(update={"epochs_t1": first.training.epochs_t1})
+    augmentation = variant.augmentation
+    if scenario == "scratch_t2":  # interleaved shows images of T1, augmented as such
+        augmentation = augmentation.model_copy(update={"t1": first.augmentation.t1})
+    return variant.model_copy(update={"training": training, "augmentation": augmentation})
 
 
 def _validated(content: Mapping[str, Any], where: str) -> Declaration:

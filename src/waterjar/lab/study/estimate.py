@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from waterjar.lab.study.rehearsal import (
     evaluated_images,
     few_images,
     most_per_class,
+    rehearsal_folder,
     rehearse,
     small_copy,
 )
@@ -138,7 +138,7 @@ def _try(job: Job, data: ImageData, declaration: Declaration, pool: LocalPool, s
     settings = declaration.resources.model_dump(mode="json")
 
     def go(per_class: int) -> Rehearsal:
-        with tempfile.TemporaryDirectory(prefix="waterjar-rehearsal-") as folder:
+        with rehearsal_folder() as folder:
             cache = to_cache(few_images(data, job.config, per_class), folder)
             found: Rehearsal = _in(pool, rehearse, copy.model_dump(mode="json"), str(cache), settings)
             return found

@@ -15,6 +15,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -32,6 +33,7 @@ MAX_DEATHS = 3
 
 _GRACE = 5.0  # seconds for a process to end by itself
 _LOOK_UP = 0.5  # seconds between two looks of a worker at its parent
+_ONCE_MORE = 0.05  # seconds until an interrupt that was lost is tried again
 _STOPPING = {signal.SIGINT, signal.SIGTERM}
 _LOG = logging.getLogger(__name__)
 
@@ -217,12 +219,16 @@ def _work(pipe: Connection, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then says what to do
     signal.signal(signal.SIGTERM, _interrupt)
     threading.Thread(target=_stop_without, args=(parent,), daemon=True).start()
-    with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
-        pipe.send(None)
-        while True:
-            fn, args = pipe.recv()
-            pipe.send((True, _call(pipe, fn, args)))
+    sys.unraisablehook = _quiet_when_stopped
+    with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionResetError):
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+            pipe.send(None)
+            while True:
+                fn, args = pipe.recv()
+                pipe.send((True, _call(pipe, fn, args)))
+        finally:  # it is on its way out: an interrupt now would only leave a traceback
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _call(pipe: Connection, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -243,6 +249,17 @@ def reason(error: BaseException) -> str:
     ('no room', "KeyError: 'x'")
     """
     return str(error) if isinstance(error, WaterjarError) else f"{type(error).__name__}: {error}"
+
+
+def _quiet_when_stopped(unraisable: sys.UnraisableHookArgs) -> None:
+    """An interrupt that falls into a finaliser, or a call from C, is printed and lost: say nothing, and try again."""
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
+        return
+    signal.signal(signal.SIGTERM, _interrupt)
+    later = threading.Timer(_ONCE_MORE, os.kill, (os.getpid(), signal.SIGTERM))
+    later.daemon = True
+    later.start()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

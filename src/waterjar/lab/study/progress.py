@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from waterjar.errors import WaterjarError
 from waterjar.lab.study.runner import Job
 from waterjar.run.root import read_array, read_root
 from waterjar.run.store import ROOT
@@ -45,8 +46,20 @@ def look(job: Job) -> JobProgress:
     seconds = read_array(job.path, "resources/seconds", nodes["resources/seconds"])
     accuracy = read_array(job.path, "performance/accuracy", nodes["performance/accuracy"])
     names = list(root["attributes"]["eval_sets"])
-    last = float(accuracy[-1, names.index("t2_validation"), 0])
+    # A run that was resumed from its very beginning has its arrays, and no rows in them yet.
+    last = float(accuracy[-1, names.index("t2_validation"), 0]) if len(accuracy) else None
     return JobProgress(status, steps, int((images > 0).sum()), int(images.sum()), float(seconds.sum()), last)
+
+
+def glance(job: Job, before: JobProgress | None = None) -> JobProgress:
+    """Look at a run while others write it: what cannot be read this time stays as it was before.
+
+    A table is no reason to end a study. Whoever trains the run says what is wrong with it.
+    """
+    try:
+        return look(job)
+    except (WaterjarError, OSError, ValueError, LookupError, TypeError):
+        return before or JobProgress("unreadable", 0, 0, 0, 0.0, None)
 
 
 def kind_of(job: Job) -> Kind:

@@ -7,14 +7,17 @@ at the end of a task, the evaluation, the snapshots, the files and the folders.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from waterjar.errors import WaterjarError
 from waterjar.lab.config import RunConfig
 from waterjar.lab.data import ImageData, from_cache, image_data
 from waterjar.lab.evaluation import evaluation_sets
@@ -28,6 +31,10 @@ FEWEST = 2
 """Images a class: one to train on, one to hold out."""
 
 _BLOCK = 4096  # bytes that file systems usually allot at a time, to files and to folders
+
+
+class NoRoomError(WaterjarError):
+    """A copy could not be written."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,30 @@ def evaluated_images(experiment: Experiment) -> int:
     return sum(len(chosen.rows) for chosen in evaluation_sets(experiment))
 
 
+@contextlib.contextmanager
+def rehearsal_folder() -> Iterator[Path]:
+    """A folder for a copy, removed again. What could not be written there is an error that says how to get room."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="waterjar-rehearsal-") as name:
+            try:
+                yield Path(name)
+            except NoRoomError:
+                raise
+            except (OSError, WaterjarError) as error:
+                if isinstance(error, OSError) or isinstance(error.__cause__, OSError):
+                    raise _no_room(error, f"below {Path(name).parent}", allotted(Path(name))) from error
+                raise
+    except OSError as error:  # there is no such folder, or it is full already
+        raise _no_room(error, "to a folder for temporary files", 0) from error
+
+
+def _no_room(error: Exception, place: str, written: int) -> NoRoomError:
+    return NoRoomError(
+        f"a small copy of a run, to be tried out for the estimate, could not be written {place}: {error}. It had "
+        f"{written} bytes there and needs more: set the environment variable TMPDIR to a folder with more room"
+    )
+
+
 def rehearse(config: dict[str, Any], cache: str, resources: dict[str, Any]) -> Rehearsal:
     """Run a copy (its config, and its data as `to_cache` wrote them), in a folder that is removed again."""
     import torch  # noqa: PLC0415 - in the worker
@@ -123,8 +154,8 @@ def rehearse(config: dict[str, Any], cache: str, resources: dict[str, Any]) -> R
     before = torch.get_num_threads()
     torch.set_num_threads(resources["threads"])
     try:
-        with tempfile.TemporaryDirectory(prefix="waterjar-rehearsal-") as folder:
-            run, checkpoints = Path(folder) / "run", Path(folder) / "checkpoints"
+        with rehearsal_folder() as folder:
+            run, checkpoints = folder / "run", folder / "checkpoints"
             start = time.monotonic()
             train(copy, data, run, checkpoints=checkpoints, device=resources["device"], checkpoint_seconds=1e9)
             return _measured(copy, data, run, checkpoints, time.monotonic() - start)

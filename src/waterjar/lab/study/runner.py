@@ -28,7 +28,7 @@ from waterjar.lab.study.declaration import Declaration, expand
 from waterjar.lab.study.local_pool import LocalPool, reason
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.lab.trainer import run_id_of
-from waterjar.run.root import read_root
+from waterjar.run.root import NotARunError, read_root
 from waterjar.run.store import ROOT
 from waterjar.run.study import Study, create_study, open_study
 
@@ -76,6 +76,14 @@ class Job:
         return str(read_root(self.path)["attributes"]["status"]) if (self.path / ROOT).exists() else "todo"
 
     @property
+    def is_sealed(self) -> bool:
+        """Whether it is complete; a damaged one is not."""
+        try:
+            return self.status == "sealed"
+        except WaterjarError:
+            return False
+
+    @property
     def epochs(self) -> int:
         """How many epochs it trains."""
         lengths = self.config.training
@@ -84,6 +92,7 @@ class Job:
 
 def plan(declaration: Declaration, out: Path, data: ImageData) -> list[Job]:
     """The jobs of a study, each with its identity and place. Every config is laid over the data: faults show here."""
+    check_place(out)
     jobs: dict[str, Job] = {}
     for config in expand(declaration):
         images = sum(phase.epochs * len(phase.rows) for phase in phases(arrange(data, config), config))
@@ -94,6 +103,24 @@ def plan(declaration: Declaration, out: Path, data: ImageData) -> list[Job]:
         jobs[run_id] = Job(config, run_id, out / name, images)
     _try_out(list(jobs.values()), data)
     return list(jobs.values())
+
+
+def check_place(out: Path) -> None:
+    """Refuse a folder that cannot be made, and one that is a run or within one: runs are not written to again."""
+    place = out.resolve()
+    for folder in (place, *place.parents):
+        try:
+            if folder.exists() and not folder.is_dir():
+                raise WaterjarError(f"{out} cannot hold a study: {folder} is a file, not a folder")
+            if not (folder / ROOT).is_file():
+                continue
+            read_root(folder)
+        except NotARunError:
+            continue  # somebody's Zarr group, not ours
+        except OSError as error:
+            raise WaterjarError(f"{out} cannot hold a study: {error.strerror}: {folder}") from error
+        inside = "is a run" if folder == place else f"is inside the run {folder}"
+        raise WaterjarError(f"{out} {inside}: a study needs a folder beside the runs, such as {folder.parent}")
 
 
 def _try_out(jobs: list[Job], data: ImageData) -> None:
@@ -169,6 +196,8 @@ def run(
     if watch is not None:
         watch(jobs, True)
     failed |= _failures(futures)
+    # Another `waterjar run` on the same folder may have had a run under its lock, and sealed it since.
+    failed = {job.path.name: failed[job.path.name] for job in waiting if job.path.name in failed and not job.is_sealed}
     if failed:
         raise _failed(failed, len(waiting), out)
     declared = {job.path.name for job in jobs}

@@ -16,6 +16,8 @@ from waterjar.lab.learners.sgd import Settings as BaselineSettings
 SWEPT = ("tasks", "shortcut", "augmentation", "training", "recording", "baseline")
 """The sections whose settings can be swept: data, seeds, networks and learners have lists of their own."""
 
+_ABSENT = object()
+
 
 def combinations(
     content: Mapping[str, Any], sweep: Mapping[str, tuple[Any, ...]], where: str
@@ -30,14 +32,16 @@ def combinations(
     known = _names(content)
     for key, values in sweep.items():
         _check(key, values, known, content, where)
+        _check_within(key, sweep, where)
     for chosen in itertools.product(*sweep.values()):
         variant = copy.deepcopy(dict(content))
-        for key, value in zip(sweep, chosen, strict=True):
+        # A section before the settings in it, whichever comes first in the file.
+        for key, value in sorted(zip(sweep, chosen, strict=True), key=lambda entry: entry[0].count(".")):
             *path, last = key.split(".")
             place = variant
             for part in path:
-                place = place[part]
-            place[last] = value
+                place = place.setdefault(part, {})
+            place[last] = copy.deepcopy(value)  # settings within it may follow
         yield variant
 
 
@@ -51,8 +55,32 @@ def _check(key: str, values: tuple[Any, ...], known: list[str], content: Mapping
     if not values:
         raise WaterjarError(f"{where}: sweep over '{key}' has no values")
     for place, value in enumerate(values):
-        if value in values[:place] and type(value) is type(values[values.index(value)]):
+        same = [other for other in values[:place] if other == value]
+        if any(isinstance(other, bool) == isinstance(value, bool) for other in same):  # True == 1, and is no number
             raise WaterjarError(f"{where}: sweep over '{key}' has the value {value!r} twice")
+
+
+def _check_within(key: str, sweep: Mapping[str, tuple[Any, ...]], where: str) -> None:
+    """Refuse a setting that is swept by itself and also stands in the values of a section that is swept."""
+    parts = key.split(".")
+    for length in range(1, len(parts)):
+        outer = ".".join(parts[:length])
+        for value in sweep.get(outer, ()):
+            place = value
+            for part in parts[length:]:
+                if not isinstance(place, Mapping):
+                    raise WaterjarError(
+                        f"{where}: sweep over '{outer}' has the value {value!r}, in which '{key}' cannot be swept: "
+                        "a mapping would be right"
+                    )
+                place = place.get(part, _ABSENT)
+                if place is _ABSENT:
+                    break
+            else:
+                raise WaterjarError(
+                    f"{where}: sweep over '{outer}' has the value {value!r}, which gives '{key}', and that is swept by "
+                    "itself: leave it out there"
+                )
 
 
 def _names(content: Mapping[str, Any]) -> list[str]:
