@@ -52,7 +52,7 @@ def test_study_mean_and_gap(tmp_path: Path) -> None:
     assert len(roots_of(figure)) == 3
     legend = figure.axes[0].get_legend()
     assert legend is not None
-    assert legend.get_title().get_text() == "mean and 95 % t interval of 1 or 2 repeats"
+    assert legend.get_title().get_text() == "mean and range of 1 or 2 repeats"
 
 
 def test_only_some_tasks(run_path: Path) -> None:

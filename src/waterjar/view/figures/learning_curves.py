@@ -29,10 +29,10 @@ def learning_curves(
     eval_sets: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     over: str = "total_epoch",
-    band: str = "interval",
+    band: str = "range",
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw `variable` over `over`; the line is the mean over repeats, the band its 95 % t interval (or std, range).
+    """Draw `variable` over `over`; the line is the mean over repeats, the band their range (or interval, std).
 
     Of a study, each cell gets its lines. Tasks are parted by dashed lines; `tasks` shows only steps in which
     one of them was trained. Missing values leave a gap.
