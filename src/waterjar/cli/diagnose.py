@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,27 +105,30 @@ def _print(found: Diagnosis, rows: pd.DataFrame) -> None:
 def _tables(title: str, rows: pd.DataFrame, found: Diagnosis) -> list[Any]:
     """Metrics down, cells across; more cells than fit on a page go into further tables."""
     cells = list(dict.fromkeys(rows["name"]))
+    values: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    for metric, cell, value, reason in zip(rows["metric"], rows["name"], rows["value"], rows["reason"], strict=True):
+        values.setdefault((metric, cell), []).append((value, reason))
     made = []
     for start in range(0, len(cells), _MOST_CELLS):
         shown = cells[start : start + _MOST_CELLS]
         made.append(table(title if not start else "", ["metric", *shown]))
         for name in dict.fromkeys(rows.metric):
             declared = found.declared(name)
-            texts = [_cell(rows[(rows.metric == name) & (rows["name"] == cell)], declared.units) for cell in shown]
+            texts = [_cell(values.get((name, cell), []), declared.units) for cell in shown]
             if set(texts) != {"–"} or len(cells) <= _MOST_CELLS:
                 row(made[-1], declared.label, *texts)
     return made
 
 
-def _cell(rows: pd.DataFrame, units: str) -> str:
+def _cell(seeds: list[tuple[float, str]], units: str) -> str:
     """Mean and interval over the seeds of one cell, or why there is none."""
     from waterjar.stats.intervals import mean_interval  # noqa: PLC0415
 
-    if rows.empty:
+    if not seeds:
         return "–"
-    interval = mean_interval(rows.value.to_numpy())
-    gone = rows[rows.value.isna()].reason.value_counts()
-    why = ", ".join(f"{count}/{len(rows)} {reason}" for reason, count in gone.items())
+    interval = mean_interval([value for value, _ in seeds])
+    gone = Counter(reason for value, reason in seeds if math.isnan(value))
+    why = ", ".join(f"{count}/{len(seeds)} {reason}" for reason, count in gone.most_common())
     if interval.n == 0:
         return why
     text = with_interval(interval.estimate, interval.low, interval.high, units)
