@@ -42,6 +42,8 @@ TOLERANCE_COARSE = 1e-5  # ... where products have seven digits
 NEAR, NEAR_HULL = 0.25, 0.75  # violators within this share of the largest are added in the same round
 NO_MARGIN = 1e-8  # points that a hyperplane separates by less than this (as unit vectors) are not separated
 HALF_ULP = 1.1e-16
+MINUS = np.int64(-(2**63))  # the sign bit
+_U = np.uint64  # numba tests every index for being negative, unless it cannot be
 OPTIMAL, SEPARABLE, STOPPED = 0, 1, 2
 
 
@@ -53,10 +55,12 @@ class Work(NamedTuple):
     ids: Integers  # (MEMBERS ... QUEUE, member or manifold)
     basis: Floats  # EXACT: (member + 1, dimension) orthonormal, and one row to work with; ROWS: (dimension, member)
     g: Floats  # (point)
+    bits: Integers  # the memory of g, seen as integers
     refused: Integers  # (point) those that depend on the members
     r: Floats  # (dimension) the residual
-    chosen: Integers  # (manifold) its worst violator
-    violation: Floats  # (manifold)
+    violation: Integers  # (manifold) the largest, as bits
+    number: Floats  # one number ...
+    number_bits: Integers  # ... and its memory
 
 
 class Problem(NamedTuple):
@@ -79,6 +83,7 @@ def workspace(mode: int, points: int, dimension: int, manifolds: int) -> Work:
     """Allocate for problems of these sizes."""
     room = min(points, dimension)
     wide = room + 9 - (room + 8) % 2  # an odd length: rows of the factor start in different sets of the cache
+    g, number = np.empty(points), np.empty(1)
     basis = np.empty((0, 0))
     if mode == EXACT:
         basis = np.empty((room + 1, dimension))
@@ -89,11 +94,13 @@ def workspace(mode: int, points: int, dimension: int, manifolds: int) -> Work:
         np.empty((VECTORS, room)),
         np.empty((2, max(room, manifolds)), np.int64),
         basis,
-        np.empty(points),
+        g,
+        g.view(np.int64),
         np.empty(points, np.int64),
         np.empty(dimension),
         np.empty(manifolds, np.int64),
-        np.empty(manifolds),
+        number,
+        number.view(np.int64),
     )
 
 
@@ -132,19 +139,29 @@ def _price(
 
 
 @inlined
-def _worst(y: Floats, offsets: Integers, g: Floats, chosen: Integers, violation: Floats) -> tuple[float, int]:
-    """Find the worst violator of each manifold. The largest violation, and its point."""
-    top, point = 0.0, -1
+def _worst(y: Floats, offsets: Integers, bits: Integers, violation: Integers) -> np.int64:
+    """The largest violation y g of each manifold, and of all: as bits, 0 if there is none.
+
+    Positive numbers have the order of their bits, and a maximum of integers is vectorised.
+    """
+    top = np.int64(0)
     for m in range(y.size):
-        best, most, sign = -1, 0.0, y[m]
-        for i in range(offsets[m], offsets[m + 1]):
-            w = sign * g[i]
-            if w > most:
-                most, best = w, i
-        chosen[m], violation[m] = best, most
-        if most > top:
-            top, point = most, best
-    return top, point
+        most, flip = np.int64(0), np.int64(0) if y[m] > 0.0 else MINUS
+        for i in range(_U(offsets[m]), _U(offsets[m + 1])):
+            most = max(most, bits[i] ^ flip)
+        violation[m] = most
+        top = max(top, most)
+    return top
+
+
+@inlined
+def _find(y: Floats, offsets: Integers, bits: Integers, violation: Integers, m: int) -> int:
+    """The point of manifold m with that violation."""
+    wanted = violation[m] if y[m] > 0.0 else violation[m] ^ MINUS
+    i = int(offsets[m])
+    while bits[_U(i)] != wanted:
+        i += 1
+    return i
 
 
 @inlined
@@ -180,7 +197,9 @@ def active_set(of: Problem, hull: bool, coarse: bool, k: int, work: Work) -> tup
             i = work.refused[a]
             blocked = max(blocked, y[owner[i]] * g[i])
             g[i] = 0.0
-        top, point = _worst(y, of.offsets, g, work.chosen, work.violation)
+        highest = _worst(y, of.offsets, work.bits, work.violation)
+        work.number_bits[0] = highest
+        top = work.number[0]
         if hull:
             rest = 0.0
             for d in range(r.size):
@@ -192,10 +211,13 @@ def active_set(of: Problem, hull: bool, coarse: bool, k: int, work: Work) -> tup
         if top <= least:
             return k, OPTIMAL if blocked <= least else STOPPED
         before, last = k, ids[MEMBERS, k - 1] if k > 0 else -1
-        count, enough = 0, max(near * top, least)
+        count, point = 0, -1
+        work.number[0] = max(near * top, least)
+        enough = work.number_bits[0]
         for m in range(y.size):
             if work.violation[m] >= enough:
-                ids[QUEUE, count] = work.chosen[m]
+                ids[QUEUE, count] = _find(y, of.offsets, work.bits, work.violation, m)
+                point = ids[QUEUE, count] if work.violation[m] == highest else point
                 count += 1
         k, left = append(mode, table, h, y, owner, count, k, factor, v, ids, basis)
         for a in range(left):
@@ -248,9 +270,8 @@ def finish(of: Problem, k: int, work: Work) -> tuple[int, float]:
         size += v[BETA, a] * v[BETA, a]
         if v[SIGN, a] * v[BETA, a] < 0.0:
             return 0, math.inf
-    for m in range(of.y.size):
-        for i in range(of.offsets[m], of.offsets[m + 1]):
-            worst = max(worst, of.y[m] * g[i])
+    work.number_bits[0] = _worst(of.y, of.offsets, work.bits, work.violation)
+    worst = max(worst, work.number[0])
     return k, (worst + HALF_ULP * math.sqrt(size)) / of.scale if of.scale > 0.0 else 0.0
 
 

@@ -75,7 +75,19 @@ def _separable(
     same, positive = np.full(points, math.sqrt(0.5)), np.ones(y.size)  # the signs are in the rows
     none = np.empty((0, 0), np.float32)
     basis, r = work.basis[:size], work.r[:size]
-    here = Work(work.factor, work.v, work.ids, basis, work.g, work.refused, r, work.chosen, work.violation)
+    here = Work(
+        work.factor,
+        work.v,
+        work.ids,
+        basis,
+        work.g,
+        work.bits,
+        work.refused,
+        r,
+        work.violation,
+        work.number,
+        work.number_bits,
+    )
     k, end = 0, STOPPED
     for mode in (ROWS, EXACT):  # the second only where the first cannot tell
         if end == STOPPED:

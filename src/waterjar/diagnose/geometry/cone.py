@@ -74,8 +74,7 @@ def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> 
     offsets = np.concatenate([[0], starts, [len(names)]])
     x = given if (order[1:] > order[:-1]).all() else given[order]
     x = x - given.mean(axis=0) if center else x
-    with np.errstate(over="ignore"):
-        norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
     if norms.min() > 1e-140 and norms.max() < 1e140:
         units = x / norms[:, None]
     elif not np.isfinite(x).all():

@@ -54,6 +54,8 @@ _RATIOS = (
     "axis_alignment_inner",
     "center_axis_alignment_inner",
 )
+_MEASURED = (*_RATIOS, "center_alignment", "center_alignment_inner")
+_ERRORS = tuple(f"{name}_se" for name in _MEASURED)
 PAIRS = ("center_cosine", "axis_cosine", "center_axis_cosine", "center_inner", "axis_inner", "center_axis_inner")
 """The measures of pairs of manifolds."""
 _STACKED = ("center_cosine", "center_inner", "axis_cosine", "center_axis_cosine", "axis_inner", "center_axis_inner")
@@ -263,32 +265,35 @@ def _scalars(
     """
     n, manifold_count = active.shape
     b, c, counted = table[:, kernel.BB], table[:, kernel.CC], used.sum(axis=1)
-    below, above = np.ones((len(_RATIOS), n)), np.empty((len(_RATIOS), n))
-    for row, values in enumerate((manifold_count, counted, b, c, c, 1.0 - active.mean(axis=1))):
+    above, below = np.empty((len(_RATIOS), n)), np.ones((len(_RATIOS), n))
+    for row, values in enumerate((manifold_count, counted, b, c, c, 1.0 - active.sum(axis=1) / manifold_count)):
         above[row] = values
     for row, values in enumerate((a, c, counted, a, b - c)):
         below[row] = values
     above[6:] = table[:, kernel.AXIS_COSINE : kernel.CENTER_AXIS_INNER + 1].T
-    below[np.isnan(above)], above[np.isnan(above)] = 0.0, 0.0
-    under = below.mean(axis=1)
-    known = under > 0
-    under[~known] = math.nan
-    ratios = above.mean(axis=1) / under
-    influence = (above - ratios[:, None] * below) / under[:, None]
-    ratios[4] = radius = math.sqrt(ratios[4]) if ratios[4] >= 0 else math.nan
+    missing = np.isnan(above)
+    below[missing], above[missing] = 0.0, 0.0
+    under = below.sum(axis=1)
+    under[under <= 0] = math.nan
+    ratios = above.sum(axis=1) / under
+    influence = np.empty((len(_RATIOS) + 2, n))
+    influence[:-2] = (above - ratios[:, None] * below) * (n / under[:, None])
+    radius = math.sqrt(ratios[4]) if ratios[4] >= 0 else math.nan
     influence[4] /= 2 * radius if radius > 0 else math.nan
-    influence[7] -= table[:, kernel.SHIFT] - table[:, kernel.SHIFT].mean()
-    upper = ~np.tri(manifold_count, dtype=np.bool_)
+    ratios[4] = radius
+    shift = table[:, kernel.SHIFT]
+    influence[7] -= shift - shift.sum() / n
     without = table[:, kernel.CENTER_COSINE : kernel.CENTER_INNER + 1].T
-    jackknife = (n - 1) * (without.mean(axis=1, keepdims=True) - without)
-    influence = np.concatenate([influence, jackknife])
-    values = [*ratios.tolist(), float(cosines[upper].mean()), float(np.abs(center[upper]).mean())]
+    influence[-2:] = (n - 1) * (without.sum(axis=1, keepdims=True) / n - without)  # jackknife
     if paired:
-        influence = influence.reshape(len(influence), -1, 2).mean(axis=2)
-    errors = influence.std(axis=1, ddof=1) / math.sqrt(influence.shape[1])
-    names = (*_RATIOS, "center_alignment", "center_alignment_inner")
+        influence = influence.reshape(len(influence), -1, 2).sum(axis=2) / 2
+    count = influence.shape[1]
+    upper = ~np.tri(manifold_count, dtype=np.bool_)
+    values = np.concatenate([ratios, [cosines[upper].mean(), np.abs(center[upper]).mean()]])
+    # Their mean over draws is zero.
+    errors = np.sqrt(np.einsum("ij,ij->i", influence, influence) / (count * (count - 1)))
     errors[np.isnan(values)] = math.nan
-    return dict(zip(names, values, strict=True)) | dict(zip([f"{x}_se" for x in names], errors.tolist(), strict=True))
+    return dict(zip(_MEASURED, values.tolist(), strict=True)) | dict(zip(_ERRORS, errors.tolist(), strict=True))
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
