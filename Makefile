@@ -24,7 +24,7 @@ demo: $(VENV)/.demo
 
 # The tests, with coverage of src/ (95 % or more).
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not slow and not oracle" --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow and not oracle" --cov --cov-report=term
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -46,12 +46,12 @@ catalogue: $(VENV)/.dev
 
 # Kill tests and whole experiments: minutes.
 slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -m slow
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m slow
 
 # Against foreign reference implementations.
 oracle: $(VENV)/.dev
 	$(PIP) --editable '.[oracle]'
-	$(BIN)/python -m pytest -m oracle
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m oracle
 
 # The core alone, in an environment of its own: it must install and work without torch and matplotlib.
 core: | $(VENV)-core/bin/python
