@@ -100,6 +100,11 @@ def test_disk_is_estimated_and_runs_count_with_what_is_left(tmp_path: Path) -> N
 def test_a_run_begun_counts_with_the_steps_to_come(tmp_path: Path) -> None:
     declared = declaration(training={"epochs_t1": 10, "epochs_t2": 10, "batch_size": 10})
     (job,), whole = estimated(declared, tmp_path)
+
+    def quickest() -> float:  # other work on the machine only ever adds
+        return min(estimated(declared, tmp_path)[1].costs[job.path.name].seconds for _ in range(3))
+
+    before = quickest()
     from waterjar.lab.trainer import Trainer
 
     class Enough(Exception):
@@ -116,8 +121,7 @@ def test_a_run_begun_counts_with_the_steps_to_come(tmp_path: Path) -> None:
             study.run(declared, tmp_path, executor=InThisProcess())
     assert look(job).steps == 16
     _, left = estimated(declared, tmp_path)
-    share = left.costs[job.path.name].seconds / whole.costs[job.path.name].seconds
-    assert 0.05 < share < 0.6  # 6 of 22 steps, and what a run has beside its steps
+    assert 0.05 < quickest() / before < 0.6  # 6 of 22 steps, and what a run has beside its steps
     assert left.bytes < whole.bytes / 2
 
 
