@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import entry, fma, inner
+from waterjar.diagnose.geometry._compiled import allocating, entry, fma, inner
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -135,7 +135,7 @@ def _inverse_factor(matrix: Floats, size: int, cut: float, lower: Floats, invers
     return square * cut < 1.0
 
 
-@inner
+@allocating
 def _quadratic(matrix: Floats, size: int, v: Floats, cut: float, lower: Floats, inverse: Floats, out: Floats) -> float:
     """v' M^+ v of a positive semi-definite M with unit diagonal; its terms v_m (M^+ v)_m are added to `out`."""
     total = 0.0
@@ -234,7 +234,7 @@ def measure_draws(
                 parts[q, which, rows[a]] = out[a]
 
 
-@inner
+@allocating
 def _inverse_lengths(own: Floats, mixed: Floats, center: Floats, used: Flags) -> Floats:
     """E[1 / |axis|] (manifold), over the draws in which it has one."""
     total, count = np.zeros(center.shape[0]), np.zeros(center.shape[0])
@@ -260,7 +260,7 @@ def _shift(mixed: Floats, center: Floats, lengths: Floats, rows: Integers, size:
     return total / pairs if pairs > 0 else 0.0
 
 
-@inner
+@allocating
 def _pairs(
     axis: Floats, mixed: Floats, center: Floats, rows: Integers, size: int, least: Floats, row: Floats, sums: Floats
 ) -> None:
@@ -302,7 +302,7 @@ def _pairs(
     row[CENTER_AXIS_INNER] = totals[3] / pairs if pairs > 0 else math.nan
 
 
-@inner
+@allocating
 def _without(own: Floats, mixed: Floats, center: Floats, used: Flags, draws: Integers, row: Floats) -> None:
     """Alignment of the centres if this draw had not been: S0 becomes f S0 - (f - 1) S with f = n / (n - 1)."""
     manifolds = center.shape[0]

@@ -1,8 +1,9 @@
 """How the kernels of this package are compiled: without the interpreter's lock, kept on disk, with a word to who waits.
 
-`inner` is for functions that other kernels call, `entry` for those that Python calls. Only entries are kept on disk:
-they contain all they call. Numba would look at the time stamp of the entry's own file and miss a change in another
-one; here the key holds a digest of every kernel file, so that what runs is always what stands in the sources.
+`inner`, `inlined` and `allocating` are for functions that other kernels call, `entry` for those that Python calls.
+Only entries are kept on disk: they contain all they call. Numba would look at the time stamp of the entry's own file
+and miss a change in another one; here the key holds a digest of every kernel file, so that what runs is always what
+stands in the sources.
 
 No `fastmath`. A process may hold several compilations of an inner function (its own, one in each entry, one from the
 disk), and which of them runs depends on what was loaded first: where sums may be reordered, so do the last bits. The
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba import types
 from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
         """A * b + c, rounded once. For compiled code only."""
         raise NotImplementedError
 
+    def fma32(a: np.float32, b: np.float32, c: np.float32) -> np.float32:
+        """The same in single precision."""
+        raise NotImplementedError
+
 else:
 
     @intrinsic
@@ -42,15 +48,28 @@ else:
         """A * b + c, rounded once. For compiled code only."""
         return types.float64(*[types.float64] * 3), lambda _target, builder, _signature, given: builder.fma(*given)
 
+    @intrinsic
+    def fma32(_context, a, b, c):
+        """The same in single precision."""
+        return types.float32(*[types.float32] * 3), lambda _target, builder, _signature, given: builder.fma(*given)
+
 
 def inner(function: Function) -> Function:
-    """Compile a function that only kernels call."""
-    return cast("Function", _jit()(function))
+    """Compile a function that only kernels call and that allocates nothing: references are then not counted.
+
+    Numba counts those to every array of a tuple at every call: in the smallest problems that took most of the time.
+    """
+    return cast("Function", _jit(_nrt=False)(function))
 
 
 def inlined(function: Function) -> Function:
     """The same for one that is called often and from few places: handing over its arrays would take longer than it."""
-    return cast("Function", _jit(forceinline=True)(function))
+    return cast("Function", _jit(_nrt=False, forceinline=True)(function))
+
+
+def allocating(function: Function) -> Function:
+    """Compile a function that only kernels call and that makes arrays."""
+    return cast("Function", _jit()(function))
 
 
 def entry(function: Function) -> Function:

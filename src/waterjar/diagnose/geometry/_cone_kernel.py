@@ -13,21 +13,18 @@ near the maximum. The objective falls in each round all the same: see `step_to_b
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import entry, fma, inlined
+from waterjar.diagnose.geometry._compiled import entry, fma, inlined, inner
 from waterjar.diagnose.geometry._factor import (
     BETA,
-    EXACT,
     GRAM,
     MEMBERS,
     QUEUE,
-    ROWS,
     SIGN,
-    VECTORS,
+    Coarse,
     Floats,
     Integers,
     append,
@@ -35,73 +32,18 @@ from waterjar.diagnose.geometry._factor import (
     drop_negative,
     step_to_boundary,
     subtract,
+    subtract_coarse,
 )
+from waterjar.diagnose.geometry._workspace import Problem, Work, workspace
 
 TOLERANCE = 1e-12  # a violation below this share of |t| is rounding
 TOLERANCE_COARSE = 1e-5  # ... where products have seven digits
 NEAR, NEAR_HULL = 0.25, 0.75  # violators within this share of the largest are added in the same round
 NO_MARGIN = 1e-8  # points that a hyperplane separates by less than this (as unit vectors) are not separated
 HALF_ULP = 1.1e-16
-MINUS = np.int64(-(2**63))  # the sign bit
+MINUS, MINUS_COARSE = np.int64(-(2**63)), np.int32(-(2**31))  # the sign bit
 _U = np.uint64  # numba tests every index for being negative, unless it cannot be
 OPTIMAL, SEPARABLE, STOPPED = 0, 1, 2
-
-
-class Work(NamedTuple):
-    """Room for one problem after the other: in small problems, allocating it would take most of the time."""
-
-    factor: Floats  # (member, member) upper triangular
-    v: Floats  # (C ... Z, member)
-    ids: Integers  # (MEMBERS ... QUEUE, member or manifold)
-    basis: Floats  # EXACT: (member + 1, dimension) orthonormal, and one row to work with; ROWS: (dimension, member)
-    g: Floats  # (point)
-    bits: Integers  # the memory of g, seen as integers
-    refused: Integers  # (point) those that depend on the members
-    r: Floats  # (dimension) the residual
-    violation: Integers  # (manifold) the largest, as bits
-    number: Floats  # one number ...
-    number_bits: Integers  # ... and its memory
-
-
-class Problem(NamedTuple):
-    """One t and one y."""
-
-    mode: int
-    table: Floats  # the Gram matrix (point, point), or the points (point, dimension)
-    columns: Floats  # the table's transpose
-    coarse: NDArray[np.float32]  # GRAM: the table in half the bytes, to find violators with
-    h: Floats  # (point) u . t
-    t: Floats  # (dimension)
-    scale: float  # |t|
-    y: Floats  # (manifold)
-    owner: Integers  # (point) its manifold
-    offsets: Integers  # (manifold + 1) where its points begin
-
-
-@inlined
-def workspace(mode: int, points: int, dimension: int, manifolds: int) -> Work:
-    """Allocate for problems of these sizes."""
-    room = min(points, dimension)
-    wide = room + 9 - (room + 8) % 2  # an odd length: rows of the factor start in different sets of the cache
-    g, number = np.empty(points), np.empty(1)
-    basis = np.empty((0, 0))
-    if mode == EXACT:
-        basis = np.empty((room + 1, dimension))
-    elif mode == ROWS:
-        basis = np.empty((dimension, room))
-    return Work(
-        np.empty((room, wide)),
-        np.empty((VECTORS, room)),
-        np.empty((2, max(room, manifolds)), np.int64),
-        basis,
-        g,
-        g.view(np.int64),
-        np.empty(points, np.int64),
-        np.empty(dimension),
-        np.empty(manifolds, np.int64),
-        number,
-        number.view(np.int64),
-    )
 
 
 @inlined
@@ -155,6 +97,29 @@ def _worst(y: Floats, offsets: Integers, bits: Integers, violation: Integers) ->
 
 
 @inlined
+def _worst_coarse(y: Floats, offsets: Integers, bits: NDArray[np.int32], violation: Integers) -> np.int64:
+    """The same in single precision."""
+    top = np.int32(0)
+    for m in range(y.size):
+        most, flip = np.int32(0), np.int32(0) if y[m] > 0.0 else MINUS_COARSE
+        for i in range(_U(offsets[m]), _U(offsets[m + 1])):
+            most = max(most, np.int32(bits[i] ^ flip))
+        violation[m] = most
+        top = max(top, most)
+    return np.int64(top)
+
+
+@inlined
+def _find_coarse(y: Floats, offsets: Integers, bits: NDArray[np.int32], violation: Integers, m: int) -> int:
+    """The same in single precision."""
+    wanted = np.int32(violation[m]) if y[m] > 0.0 else np.int32(np.int32(violation[m]) ^ MINUS_COARSE)
+    i = int(offsets[m])
+    while bits[_U(i)] != wanted:
+        i += 1
+    return i
+
+
+@inlined
 def _find(y: Floats, offsets: Integers, bits: Integers, violation: Integers, m: int) -> int:
     """The point of manifold m with that violation."""
     wanted = violation[m] if y[m] > 0.0 else violation[m] ^ MINUS
@@ -174,32 +139,59 @@ def begin(of: Problem, start: int, work: Work) -> int:
 
 
 @inlined
-def active_set(of: Problem, hull: bool, coarse: bool, k: int, work: Work) -> tuple[int, int]:  # noqa: PLR0912
+def _prices(of: Problem, coarse: bool, k: int, refused: int, work: Work) -> tuple[np.int64, float, float]:
+    """G but for members and refused points; its largest violation as bits and as a number, that of refused ones."""
+    v, ids, g = work.v, work.ids, work.g
+    blocked = 0.0
+    if coarse:
+        subtract_coarse(of.h, of.coarse, k, v, ids, work.g_coarse)
+        for a in range(k):
+            work.g_coarse[ids[MEMBERS, a]] = 0.0
+        for a in range(refused):
+            i = work.refused[a]
+            blocked = max(blocked, of.y[of.owner[i]] * work.g_coarse[i])
+            work.g_coarse[i] = 0.0
+        highest = _worst_coarse(of.y, of.offsets, work.bits_coarse, work.violation)
+        work.number_bits_coarse[0] = highest
+        top = float(work.number_coarse[0])
+    else:
+        _price(of.mode, of.table, of.columns, of.h, of.t, k, v, ids, g, work.r)
+        for a in range(k):
+            g[ids[MEMBERS, a]] = 0.0
+        for a in range(refused):
+            i = work.refused[a]
+            blocked = max(blocked, of.y[of.owner[i]] * g[i])
+            g[i] = 0.0
+        highest = _worst(of.y, of.offsets, work.bits, work.violation)
+        work.number_bits[0] = highest
+        top = work.number[0]
+    return highest, top, blocked
+
+
+@inlined
+def _bits(value: float, coarse: bool, work: Work) -> np.int64:
+    """A number as bits."""
+    if coarse:
+        work.number_coarse[0] = value
+        return np.int64(work.number_bits_coarse[0])
+    work.number[0] = value
+    return np.int64(work.number_bits[0])
+
+
+@inlined
+def active_set(of: Problem, hull: bool, coarse: bool, k: int, work: Work) -> tuple[int, int]:
     """Project t, beginning with k members and their BETA: number of members, and how it ended.
 
     coarse=True looks for violators in the coarse table, until there are none that it can show; all else is exact.
     hull=True asks only whether the points without their last coordinate are on one side of a hyperplane through the
     origin, t being the last unit vector (see `_separation_kernel`); it ends as soon as that is certain.
     """
-    mode, table, h, t, y, owner = of.mode, of.table, of.h, of.t, of.y, of.owner
-    factor, v, ids, basis, g, r = work.factor, work.v, work.ids, work.basis, work.g, work.r
+    mode, table, h, y, owner = of.mode, of.table, of.h, of.y, of.owner
+    factor, v, ids, basis, r = work.factor, work.v, work.ids, work.basis, work.r
     refused, least = 0, 0.0 if hull else (TOLERANCE_COARSE if coarse else TOLERANCE) * of.scale
     near = NEAR_HULL if hull else NEAR
     for _ in range(3 * h.size + 100):
-        if coarse:
-            subtract(h, of.coarse, k, v, ids, g)
-        else:
-            _price(mode, table, of.columns, h, t, k, v, ids, g, r)
-        blocked = 0.0
-        for a in range(k):
-            g[ids[MEMBERS, a]] = 0.0
-        for a in range(refused):
-            i = work.refused[a]
-            blocked = max(blocked, y[owner[i]] * g[i])
-            g[i] = 0.0
-        highest = _worst(y, of.offsets, work.bits, work.violation)
-        work.number_bits[0] = highest
-        top = work.number[0]
+        highest, top, blocked = _prices(of, coarse, k, refused, work)
         if hull:
             rest = 0.0
             for d in range(r.size):
@@ -212,11 +204,13 @@ def active_set(of: Problem, hull: bool, coarse: bool, k: int, work: Work) -> tup
             return k, OPTIMAL if blocked <= least else STOPPED
         before, last = k, ids[MEMBERS, k - 1] if k > 0 else -1
         count, point = 0, -1
-        work.number[0] = max(near * top, least)
-        enough = work.number_bits[0]
+        enough = _bits(max(near * top, least), coarse, work)
         for m in range(y.size):
             if work.violation[m] >= enough:
-                ids[QUEUE, count] = _find(y, of.offsets, work.bits, work.violation, m)
+                if coarse:
+                    ids[QUEUE, count] = _find_coarse(y, of.offsets, work.bits_coarse, work.violation, m)
+                else:
+                    ids[QUEUE, count] = _find(y, of.offsets, work.bits, work.violation, m)
                 point = ids[QUEUE, count] if work.violation[m] == highest else point
                 count += 1
         k, left = append(mode, table, h, y, owner, count, k, factor, v, ids, basis)
@@ -275,12 +269,12 @@ def finish(of: Problem, k: int, work: Work) -> tuple[int, float]:
     return k, (worst + HALF_ULP * math.sqrt(size)) / of.scale if of.scale > 0.0 else 0.0
 
 
-@entry
-def project_many(
+@inner
+def _project_each(
     mode: int,
     table: Floats,
     columns: Floats,
-    coarse: NDArray[np.float32],
+    coarse: Coarse,
     products: Floats,
     t: Floats,
     scale: Floats,
@@ -297,13 +291,9 @@ def project_many(
     size: Floats,
     residual: Floats,
     nearest: Integers,
+    work: Work,
 ) -> None:
-    """Project t (draw, dimension) with the dichotomies y (draw, manifold), one after the other.
-
-    products (draw, point) = u . t; norms (point). Written, per draw: the support (`count`, `members`, `beta`), |p|^2,
-    sum |beta|, the KKT residual, and in `nearest` (draw, manifold) the point with the largest y x . r.
-    """
-    work = workspace(mode, products.shape[1], t.shape[1], y.shape[1])
+    """All of it but for making room."""
     for q in range(products.shape[0]):
         of = Problem(mode, table, columns, coarse, products[q], t[q], scale[q], y[q], owner, offsets)
         for a in range(start_count[q]):
@@ -327,3 +317,38 @@ def project_many(
                 w = y[q, m] * norms[i] * work.g[i]
                 if w > most:
                     most, nearest[q, m] = w, i
+
+
+@entry
+def project_many(
+    mode: int,
+    table: Floats,
+    columns: Floats,
+    coarse: Coarse,
+    products: Floats,
+    t: Floats,
+    scale: Floats,
+    y: Floats,
+    owner: Integers,
+    offsets: Integers,
+    norms: Floats,
+    start_count: Integers,
+    start: Integers,
+    count: Integers,
+    members: Integers,
+    beta: Floats,
+    square: Floats,
+    size: Floats,
+    residual: Floats,
+    nearest: Integers,
+) -> None:
+    """Project t (draw, dimension) with the dichotomies y (draw, manifold), one after the other.
+
+    products (draw, point) = u . t; norms (point). Written, per draw: the support (`count`, `members`, `beta`), |p|^2,
+    sum |beta|, the KKT residual, and in `nearest` (draw, manifold) the point with the largest y x . r.
+    """
+    work = workspace(mode, products.shape[1], t.shape[1], y.shape[1])
+    _project_each(
+        mode, table, columns, coarse, products, t, scale, y, owner, offsets, norms, start_count, start, count, members,
+        beta, square, size, residual, nearest, work,
+    )  # fmt: skip

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import fma, inlined, inner
+from waterjar.diagnose.geometry._compiled import fma, fma32, inlined, inner
 
 GRAM, ROWS, EXACT = 0, 1, 2
 DEPENDENT = 1e-13  # squared distance of u_i from the span of the members below which it is not added
@@ -35,6 +35,7 @@ MEMBERS, QUEUE = 0, 1
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Coarse = NDArray[np.float32]
 
 
 @inlined
@@ -293,7 +294,7 @@ def correct(k: int, factor: Floats, v: Floats, ids: Integers, g: Floats) -> None
 
 
 @inlined
-def subtract(start: Floats, table: Floats | NDArray[np.float32], k: int, v: Floats, ids: Integers, out: Floats) -> None:
+def subtract(start: Floats, table: Floats, k: int, v: Floats, ids: Integers, out: Floats) -> None:
     """Out = start less the sum of BETA times the members' rows of the table, four at a time."""
     n = out.size
     for i in range(n):
@@ -311,3 +312,25 @@ def subtract(start: Floats, table: Floats | NDArray[np.float32], k: int, v: Floa
         m0, b0 = ids[MEMBERS, a], -v[BETA, a]
         for i in range(n):
             out[i] = fma(b0, table[m0, i], out[i])
+
+
+@inlined
+def subtract_coarse(start: Floats, table: Coarse, k: int, v: Floats, ids: Integers, out: Coarse) -> None:
+    """The same in single precision: twice as many numbers at a time."""
+    n = out.size
+    for i in range(n):
+        out[i] = start[i]
+    whole = k - k % 4
+    for a in range(0, whole, 4):
+        m0, m1, m2, m3 = ids[MEMBERS, a], ids[MEMBERS, a + 1], ids[MEMBERS, a + 2], ids[MEMBERS, a + 3]
+        b0, b1 = np.float32(-v[BETA, a]), np.float32(-v[BETA, a + 1])
+        b2, b3 = np.float32(-v[BETA, a + 2]), np.float32(-v[BETA, a + 3])
+        for i in range(n):
+            value = fma32(b0, table[m0, i], out[i])
+            value = fma32(b1, table[m1, i], value)
+            value = fma32(b2, table[m2, i], value)
+            out[i] = fma32(b3, table[m3, i], value)
+    for a in range(whole, k):
+        m0, b0 = ids[MEMBERS, a], np.float32(-v[BETA, a])
+        for i in range(n):
+            out[i] = fma32(b0, table[m0, i], out[i])

@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 
-from waterjar.diagnose.geometry._compiled import entry, inner
-from waterjar.diagnose.geometry._cone_kernel import SEPARABLE, STOPPED, Problem, Work, active_set, begin, workspace
+from waterjar.diagnose.geometry._compiled import allocating, entry, inner
+from waterjar.diagnose.geometry._cone_kernel import SEPARABLE, STOPPED, active_set, begin
 from waterjar.diagnose.geometry._factor import EXACT, MEMBERS, QUEUE, ROWS, Floats, Integers
+from waterjar.diagnose.geometry._workspace import Problem, Work, workspace
 
 
 @inner
@@ -52,7 +53,7 @@ def _cone_points(
     return True
 
 
-@inner
+@allocating
 def _separable(
     z: Floats,
     y: Floats,
@@ -87,6 +88,10 @@ def _separable(
         work.violation,
         work.number,
         work.number_bits,
+        work.g_coarse,
+        work.bits_coarse,
+        work.number_coarse,
+        work.number_bits_coarse,
     )
     k, end = 0, STOPPED
     for mode in (ROWS, EXACT):  # the second only where the first cannot tell

@@ -68,13 +68,16 @@ def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> 
         )
     if given.size == 0:
         raise WaterjarError(f"points of shape {given.shape} are empty: there is no manifold")
-    order = np.argsort(names, kind="stable")
-    sorted_names = names[order]
-    starts = np.flatnonzero(sorted_names[1:] != sorted_names[:-1]) + 1
-    offsets = np.concatenate([[0], starts, [len(names)]])
-    x = given if (order[1:] > order[:-1]).all() else given[order]
+    x, order, sorted_names = given, np.arange(len(names)), names
+    if not (names[1:] >= names[:-1]).all():
+        order = np.argsort(names, kind="stable")
+        x, sorted_names = given[order], names[order]
+    starts = np.flatnonzero(sorted_names[1:] != sorted_names[:-1])
+    offsets = np.zeros(len(starts) + 2, np.int64)
+    offsets[1:-1], offsets[-1] = starts + 1, len(names)
     x = x - given.mean(axis=0) if center else x
-    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt(np.vecdot(x, x))
     if norms.min() > 1e-140 and norms.max() < 1e140:
         units = x / norms[:, None]
     elif not np.isfinite(x).all():
@@ -82,10 +85,10 @@ def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> 
     else:  # squares of tiny or huge numbers: scale each row first
         peak = np.abs(x).max(axis=1, keepdims=True)
         x = np.divide(x, peak, out=np.zeros_like(x), where=peak > 0)
-        lengths = np.sqrt(np.einsum("ij,ij->i", x, x))
+        lengths = np.sqrt(np.vecdot(x, x))
         norms = lengths * peak[:, 0]
         units = np.divide(x, lengths[:, None], out=np.zeros_like(x), where=lengths[:, None] > 0)
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    owner = np.arange(len(offsets) - 1).repeat(offsets[1:] - offsets[:-1])
     return Manifolds(units, norms, owner, offsets, order, sorted_names[offsets[:-1]])
 
 
@@ -162,7 +165,8 @@ def project(
             f"start has {len(start.t)} draws on manifolds of {start.of.sizes.tolist()} points, to be projected are "
             f"{len(t)} on {of.sizes.tolist()}: a support can only be carried over to the same draws and points"
         )
-    scale = np.sqrt(np.einsum("ij,ij->i", t, t))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = np.sqrt(np.vecdot(t, t))
     found = _solved(empty, scale, GRAM if gram is not None else ROWS, start, workers)
     hard = np.flatnonzero((found.residual > _RESOLVED) | (found.size > _CANCELLING * scale))
     if len(hard):
@@ -206,11 +210,10 @@ def in_parts(total: int, workers: int, run: Callable[[slice], object]) -> None:
     """Call `run` with slices that cover 0 ... total, in `workers` threads; errors are raised here."""
     if workers < 1:
         raise WaterjarError(f"workers={workers}: at least one has to do it")
-    parts = min(total, 1 if workers == 1 else 4 * workers)  # several each: some problems are harder than others
-    slices = [slice(total * part // parts, total * (part + 1) // parts) for part in range(parts)]
     if workers == 1:
-        for rows in slices:
-            run(rows)
+        run(slice(0, total))
         return
+    parts = min(total, 4 * workers)  # several each: some problems are harder than others
+    slices = [slice(total * part // parts, total * (part + 1) // parts) for part in range(parts)]
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(run, slices))
