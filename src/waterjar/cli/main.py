@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from waterjar._version import __version__
-from waterjar.cli import compare, diagnose, doctor, ls, new, run, sensitivity, show, verify
+from waterjar.cli import (
+    compare,
+    diagnose,
+    doctor,
+    export,
+    import_,
+    ls,
+    new,
+    run,
+    sensitivity,
+    show,
+    verify,
+)
 from waterjar.cli.output import visible
 from waterjar.errors import WaterjarError
 
@@ -19,7 +31,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (new, run, ls, show, diagnose, compare, sensitivity, verify, doctor):
+for module in (new, run, ls, show, diagnose, compare, sensitivity, export, import_, verify, doctor):
     app.command(name=module.NAME)(module.command)
 
 

@@ -106,6 +106,32 @@ def test_manifolds_of_tasks_and_of_some_sets(run: waterjar.Run) -> None:
     assert geometry.measure(run, eval_sets=["b"], **SETTINGS)["manifold"].values.tolist() == ["0", "1", "2"]
 
 
+def test_repeats_with_other_classes_have_their_own_manifolds(tmp_path: Path) -> None:
+    """The first repeat tells 0, 1, 2 apart, the second 0, 5 and no more: neither number lands under another name."""
+    labels = LABELS.copy()
+    labels[1] = np.where(labels[1] == 0, 0, 5)
+    with waterjar.Recorder(
+        tmp_path / "run", {}, seeds=[7, 8], eval_sets={"a": 0, "b": 1}, tasks=["first", "second"]
+    ) as recorder:
+        recorder.once("probe_samples", label=labels)
+        recorder.log(
+            train_task="first", epoch=0, performance={"accuracy": np.zeros((2, 2))},
+            snapshot={"features": {"one": FEATURES[0]}},
+        )  # fmt: skip
+    found = geometry.measure(waterjar.open_run(tmp_path / "run"), **SETTINGS)
+    assert found["manifold"].values.tolist() == ["0", "1", "2", "5"]
+    radius = found["manifold_radius"].isel(snapshot=0, layer=0)
+    alone = [
+        manifold_geometry(
+            FEATURES[0, r].reshape(-1, 9), labels[r].ravel().astype(str), n_t=20, rng=stream(0, 7 + r, 1, 0)
+        )
+        for r in range(2)
+    ]
+    np.testing.assert_array_equal(radius.sel(repeat=0), [*alone[0]["manifold_radius"], np.nan])
+    zero, five = alone[1]["manifold_radius"]
+    np.testing.assert_array_equal(radius.sel(repeat=1), [zero, np.nan, np.nan, five])
+
+
 def test_subsamples_are_the_same_over_time(run: waterjar.Run) -> None:
     found = geometry.measure(run, n_t=20, subsamples=3, draws="common")
     again = geometry.measure(run, n_t=20, subsamples=3, draws="common", eval_sets=["a", "b"])

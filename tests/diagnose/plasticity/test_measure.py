@@ -1,9 +1,8 @@
-"""Plasticity of recorded runs: labels, references, reasons, memory, export."""
+"""Plasticity of recorded runs: labels, references, reasons, memory."""
 
 from __future__ import annotations
 
 import json
-import pickle
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,6 @@ import zarr
 import waterjar
 from waterjar.diagnose import plasticity
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.plasticity.export import NAMES, history, write_pickle
 from waterjar.diagnose.snapshots import Recording
 from waterjar.diagnose.study import diagnose
 from waterjar.errors import WaterjarError
@@ -321,32 +319,3 @@ class TestReading:
             peaks.append(int(told.stdout))
         assert peaks[1] < peaks[0] + 40  # 12 more snapshots hold 92 MB
         assert peaks[1] < 1024
-
-
-class TestExport:
-    def test_the_seeds_form(self, run: waterjar.Run, tmp_path: Path) -> None:
-        result = plasticity.measure(run)
-        file = write_pickle(result, tmp_path / "out", "glyphs", layer="early")
-        assert file.name == "plastic_analysis_glyphs.pkl"
-        read = pickle.loads(file.read_bytes())  # noqa: S301 - written one line above
-        assert set(read) == {"history", "task_boundaries"}
-        assert list(read["history"]) == list(NAMES)
-        assert read["history"]["Effective Rank"].shape == (STEPS, REPEATS)
-        np.testing.assert_array_equal(
-            read["history"]["Effective Rank"], result["effective_rank"].sel(layer="early").values.T
-        )
-        np.testing.assert_array_equal(read["history"]["Weight Magnitude"], result["weight_magnitude"].values.T)
-        assert read["task_boundaries"] == [2, 5]
-
-    def test_one_layer_must_be_named(self, run: waterjar.Run, tmp_path: Path) -> None:
-        result = plasticity.measure(run)
-        with pytest.raises(WaterjarError, match="one of early, late"):
-            history(result)
-        with pytest.raises(WaterjarError, match="did you mean 'late'"):
-            history(result, layer="lat")
-        one = plasticity.measure(record(tmp_path / "one", {"late": arrays()[0]["late"]}, {}))
-        assert np.isnan(history(one)["history"]["Weight Magnitude"]).all()
-        none = plasticity.measure(record(tmp_path / "none", {}, arrays()[1]))
-        assert np.isnan(history(none)["history"]["Stable Rank"]).all()
-        with pytest.raises(WaterjarError, match="measure\\(run\\)"):
-            history(result.swap_dims(repeat="seed"))

@@ -116,16 +116,19 @@ def measure_run(run: Run, settings: dict[str, Any], job: Job) -> xr.Dataset:
     shape = (len(run.seeds), len(snapshots), len(layers))
     tables: dict[str, NDArray[Any]] = {}
     codes: dict[str, NDArray[np.uint8]] = {}
-    names: list[str] = []
-    for name, found in job.run(geometry_of_snapshot, pieces):
+    done = dict(job.run(geometry_of_snapshot, pieces))
+    names = sorted({str(name) for found in done.values() for name in found["names"]})
+    for name, found in done.items():
         layer, _, label = name.rpartition("/")
         place = (slice(None), snapshots.index(int(label)), layers.index(layer))
-        names = found.pop("names").tolist()
+        own = [names.index(str(one)) for one in found.pop("names")]
         for key, values in found.items():
-            if key.endswith("_code"):
+            if key in PER_MANIFOLD:
+                tables.setdefault(key, np.full((*shape, len(names)), np.nan))[place][:, own] = values
+            elif key.endswith("_code"):
                 codes.setdefault(key.removesuffix("_code"), np.full(shape, NOT_RECORDED, np.uint8))[place] = values
             else:
-                tables.setdefault(key, np.full((*shape, *values.shape[1:]), np.nan))[place] = values
+                tables.setdefault(key, np.full(shape, np.nan))[place] = values
     dims = ("repeat", "snapshot", "layer")
     result: dict[str, xr.Variable] = {}
     for key, values in tables.items():
@@ -170,7 +173,10 @@ def _relative_error(
 def geometry_of_snapshot(
     path: str, layer: str, position: int, label: int, simulate: bool, task: int, settings: dict[str, Any]
 ) -> Arrays:
-    """One layer at one snapshot, all repeats: measure -> values (repeat, ...), and `<measure>_code` (repeat)."""
+    """One layer at one snapshot, all repeats: measure -> values (repeat, ...), and `<measure>_code` (repeat).
+
+    `names` are the manifolds of all repeats; those that a repeat does not have are NaN.
+    """
     recording = Recording(Run(Path(path)))
     sets = recording.eval_sets(f"features/{layer}", settings["eval_sets"])
     if settings["eval_sets"] is None:
@@ -181,7 +187,7 @@ def geometry_of_snapshot(
     labels = recording.whole("probe_samples/label")
     set_names = [str(name) for name in recording.whole(f"features/{layer}/eval_set")]
     columns: dict[str, list[Any]] = {}
-    names: list[str] = []
+    names: list[list[str]] = []
     for repeat, repeat_seed in enumerate(recording.seeds):
         features = recording.row(key, position, slice(repeat, repeat + 1))[0][sets]
         own = labels[repeat][[of_samples.index(set_names[i]) for i in sets]]
@@ -190,10 +196,20 @@ def geometry_of_snapshot(
         points = features.reshape(-1, features.shape[-1])[chosen]
         moment = (repeat_seed, task + 1, label) if settings["draws"] == "independent" else (repeat_seed,)
         rng = _stream(settings["seed"], moment, _DRAW)
-        names = sorted(set(groups[chosen].tolist()))
+        names.append(sorted(set(groups[chosen].tolist())))
         for name, value in _measured(points, groups[chosen], rng, simulate, settings).items():
             columns.setdefault(name, []).append(value)
-    return {"names": np.array(names), **{name: np.array(values) for name, values in columns.items()}}
+    every = sorted({name for own in names for name in own})
+    for key in PER_MANIFOLD:
+        columns[key] = [_spread(value, own, every) for value, own in zip(columns[key], names, strict=True)]
+    return {"names": np.array(every), **{name: np.array(values) for name, values in columns.items()}}
+
+
+def _spread(values: NDArray[np.float64], own: Sequence[str], every: Sequence[str]) -> NDArray[np.float64]:
+    """Values of the manifolds `own` at their places among `every`."""
+    spread = np.full(len(every), np.nan)
+    spread[[every.index(name) for name in own]] = values
+    return spread
 
 
 def _measured(

@@ -1,7 +1,7 @@
 """CIFAR-100: 100 classes in 20 superclasses (Krizhevsky, "Learning multiple layers of features", 2009).
 
 From the official archive, the directory it unpacks to, or an .npz with all or some of its superclasses. Members
-of the archive are read, never unpacked to disk; the pickles in it are read by `_restricted_pickle`.
+of the archive are read, never unpacked to disk; the pickles in it are read by `waterjar.run.plain_pickle`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from waterjar.errors import WaterjarError
 from waterjar.lab.data import npz
 from waterjar.lab.data._download import data_home, download
 from waterjar.lab.data._image_data import ImageData, image_data
-from waterjar.lab.data._restricted_pickle import read_plain_pickle
+from waterjar.run.plain_pickle import read_plain_pickle
 
 URL = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"
 ARCHIVE_MD5 = "eb9058c3a382ffc7106e4002c42a8d85"
