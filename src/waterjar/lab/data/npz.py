@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +48,7 @@ class Settings(BaseModel):
 def load(settings: Settings) -> ImageData:
     """Read the file of the settings."""
     arrays = read_arrays(settings.path)
-    fine = {split: _integers(settings.path, arrays, f"{split}_fine") for split in ("train", "test")}
+    fine = {split: integers(settings.path, arrays, f"{split}_fine") for split in ("train", "test")}
     classes = 1 + max(int(labels.max(initial=-1)) for labels in fine.values())
     class_names = _names(arrays, "fine_names", classes, "class")
     class_superclass = _superclasses(settings.path, arrays, fine, len(class_names))
@@ -60,9 +60,9 @@ def load(settings: Settings) -> ImageData:
         superclass_names.append("without_images")
     splits = {}
     for split in ("train", "test"):
-        images = _colour(settings.path, split, arrays[f"{split}_x"])
+        images = colour(settings.path, f"{split}_x", arrays[f"{split}_x"])
         has_index = f"{split}_index" in arrays
-        index = _integers(settings.path, arrays, f"{split}_index") if has_index else np.arange(len(images))
+        index = integers(settings.path, arrays, f"{split}_index") if has_index else np.arange(len(images))
         splits[split] = (images, fine[split], index)
     return image_data(
         settings.name,
@@ -74,10 +74,12 @@ def load(settings: Settings) -> ImageData:
     )
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
-    """The arrays of an .npz file, no pickles, or one clear error."""
+def read_arrays(
+    path: Path, required: Sequence[str] = REQUIRED, optional: Sequence[str] = OPTIONAL
+) -> dict[str, NDArray[np.generic]]:
+    """Some arrays of an .npz file, no pickles, or one clear error."""
     if not path.exists():
-        raise WaterjarError(f"there is no file {path}: set `path` to an .npz file with {', '.join(REQUIRED)}")
+        raise WaterjarError(f"there is no file {path}: set `path` to an .npz file with {', '.join(required)}")
     try:
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)
@@ -85,16 +87,16 @@ def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
                 raise WaterjarError(f"{path} holds a single array, not an .npz archive of several")
             with archive:
                 stored = archive.files
-                arrays = {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in stored}
+                arrays = {name: archive[name] for name in (*required, *optional) if name in stored}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise WaterjarError(f"{path} cannot be read as an .npz file of plain arrays: {error}") from error
-    for name in REQUIRED:
+    for name in required:
         if name not in arrays:
             raise unknown_name(f"{path} lacks an array: needed", name, stored)
     return arrays
 
 
-def _integers(path: Path, arrays: Arrays, name: str) -> NDArray[np.int64]:
+def integers(path: Path, arrays: Arrays, name: str) -> NDArray[np.int64]:
     """A list of whole numbers of the file."""
     values = arrays[name]
     if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
@@ -102,11 +104,11 @@ def _integers(path: Path, arrays: Arrays, name: str) -> NDArray[np.int64]:
     return values.astype(np.int64)
 
 
-def _colour(path: Path, split: str, images: NDArray[np.generic]) -> NDArray[np.uint8]:
+def colour(path: Path, name: str, images: NDArray[np.generic]) -> NDArray[np.uint8]:
     """Images with three channels; grey ones are repeated."""
     if images.dtype != np.uint8:
         raise WaterjarError(
-            f"{path}: {split}_x is {images.dtype}, but images are uint8, 0 to 255: scale and round them first"
+            f"{path}: {name} is {images.dtype}, but images are uint8, 0 to 255: scale and round them first"
         )
     if images.ndim == 3:
         images = images[..., None]
@@ -128,7 +130,7 @@ def _superclasses(path: Path, arrays: Arrays, fine: Mapping[str, NDArray[np.int6
         return np.arange(classes)
     table = np.full(classes, -1, dtype=np.int64)
     for split, labels in fine.items():
-        coarse = _integers(path, arrays, f"{split}_coarse")
+        coarse = integers(path, arrays, f"{split}_coarse")
         if coarse.shape != labels.shape or labels.min(initial=0) < 0 or labels.max(initial=0) >= classes:
             raise WaterjarError(f"{path}: {split}_fine and {split}_coarse do not fit together, or to fine_names")
         for label in np.unique(labels):
