@@ -11,7 +11,7 @@ import waterjar
 from waterjar.diagnose import drift, geometry, plasticity
 from waterjar.errors import WaterjarError
 from waterjar.view import figures
-from waterjar.view.curves import BOUNDARY, draw_mean
+from waterjar.view.curves import BOUNDARY, draw_curve, mean_table
 from waterjar.view.style import axes, roots_of
 
 RNG = np.random.default_rng(3)
@@ -136,7 +136,32 @@ def test_bands() -> None:
     values = np.array([[1.0, 2.0, np.nan], [3.0, 2.5, 4.0], [2.0, 3.0, 5.0]])
     for band, low in (("range", 1.0), ("std", 1.0), ("interval", 2 - 4.302653 / np.sqrt(3))):
         ax = axes(None)
-        draw_mean(ax, np.arange(3), values, {"color": "black"}, band=band)
+        draw_curve(ax, np.arange(3), mean_table(values, band=band), {"color": "black"})
         np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), [2.0, 2.5, np.nan])
         vertices = ax.collections[0].get_paths()[0].vertices
         assert vertices[vertices[:, 0] == 0][:, 1].min() == pytest.approx(low)
+
+
+def test_panels_and_matrices_that_have_nothing_say_so(tmp_path: Path) -> None:
+    with waterjar.Recorder(tmp_path / "s" / "a", {"learner": "x"}, seeds=[1], eval_sets={"a": 0}) as recorder:
+        recorder.log(epoch=0, performance={"accuracy": [0.5]}, snapshot={"weights": {"w": np.ones((2, 2))}})
+    study = waterjar.open_study(tmp_path / "s")
+    figure = figures.draw("plasticity_stack", study)  # weights alone: no layer was recorded
+    said = {ax.get_ylabel().split("\n")[0]: [text.get_text() for text in ax.texts] for ax in figure.axes}
+    assert said["dormant units ↓"] == ["not_recorded"] and not said["weight"]
+    table = figures.data("plasticity_stack", study)
+    assert table[table.metric == "weight_magnitude"]["mean"].tolist() == [1.0]
+    assert set(table[table.metric == "active_units"]["reason"]) == {"not_recorded"}
+    with pytest.raises(WaterjarError, match="metrics is empty"):
+        figures.draw("plasticity_stack", study, metrics=[])
+    with pytest.raises(WaterjarError, match="did you mean 'stable_rank'"):
+        figures.draw("plasticity_stack", study, metrics=["stabel_rank"])
+    for over, message in (("total_epochs", "did you mean 'total_epoch'"), ("train_task", "another number")):
+        with pytest.raises(WaterjarError, match=message):
+            figures.draw("plasticity_stack", study, over=over)
+
+
+def test_the_data_set_in_the_title(study: waterjar.Study) -> None:
+    result = geometry.measure(study.run("sgd-1"), n_t=5, subsamples=None)
+    assert figures.draw("geometry_stack", result).axes[0].get_title(loc="left") == "Manifold Geometric Analysis"
+    assert "simulated_capacity" not in set(figures.data("geometry_stack", result)["metric"])

@@ -16,6 +16,7 @@ from waterjar.cli import (
     import_,
     ls,
     new,
+    plot,
     run,
     sensitivity,
     show,
@@ -31,7 +32,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (new, run, ls, show, diagnose, compare, sensitivity, export, import_, verify, doctor):
+for module in (new, run, ls, show, diagnose, compare, sensitivity, plot, export, import_, verify, doctor):
     app.command(name=module.NAME)(module.command)
 
 

@@ -2,50 +2,54 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from waterjar.errors import unknown_name
+from waterjar.run.schema import REASONS
 from waterjar.stats.intervals import t_bounds
+from waterjar.view.style import counted, labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BANDS = {"interval": "95 % t interval of", "std": "standard deviation of", "range": "range of"}
 BOUNDARY = "#C1272D"
+Floats = NDArray[np.float64]
 
 
-def draw_mean(
-    ax: Axes,
-    x: NDArray[Any],
-    values: NDArray[np.float64],
-    style: Mapping[str, str],
-    *,
-    label: str | None = None,
-    band: str = "interval",
-) -> None:
-    """The mean over repeats of values (repeat, x) and a band: interval, std or range. A missing value leaves a gap.
+def mean_table(values: Floats, codes: NDArray[np.uint8] | None = None, *, band: str = "interval") -> pd.DataFrame:
+    """Of values (repeat, x), one row per x: mean, low, high, n, reason. `band` is interval, std or range.
 
-    The mean of fewer repeats would jump where one of them ends, so there is none.
+    The mean of fewer repeats would jump where one of them ends: where a repeat lacks a value there is none, and
+    `reason` counts why. One repeat has no band: its bounds are NaN.
     """
     if band not in BANDS:
         raise unknown_name("band", band, BANDS)
-    complete = ~np.isnan(values).any(axis=0)
-    mean = np.full(len(x), np.nan)
+    values = np.asarray(values, np.float64)
+    there = ~np.isnan(values)
+    complete = there.all(axis=0) & (len(values) > 0)
+    mean = np.full(values.shape[1], np.nan)
     low, high = mean.copy(), mean.copy()
-    mean[complete] = values[:, complete].mean(axis=0)
-    if len(values) > 1:
+    if complete.any():
+        mean[complete] = values[:, complete].mean(axis=0)
+    if complete.any() and len(values) > 1:
         low[complete], high[complete] = _bounds(values[:, complete], band)
-    marker = "o" if complete.sum() < 3 else None
-    ax.plot(x, mean, label=(label or "").lstrip("_") or None, marker=marker, **style)  # type: ignore[arg-type]
-    if len(values) > 1:
-        ax.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    reasons = [""] * values.shape[1]
+    for i in np.flatnonzero(~complete):
+        gone = [2] * int((~there[:, i]).sum()) if codes is None else codes[~there[:, i], i].tolist()
+        counts = Counter(REASONS[code] for code in gone)
+        reasons[i] = ", ".join(f"{n} of {len(values)} {why}" for why, n in counts.items()) or REASONS[1]
+    return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(axis=0), "reason": reasons})
 
 
-def _bounds(values: NDArray[np.float64], band: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _bounds(values: Floats, band: str) -> tuple[Floats, Floats]:
     if band == "range":
         return values.min(axis=0), values.max(axis=0)
     if band == "std":
@@ -54,27 +58,51 @@ def _bounds(values: NDArray[np.float64], band: str) -> tuple[NDArray[np.float64]
     return t_bounds(values.T, 0.95)
 
 
+def draw_curve(ax: Axes, x: NDArray[Any], table: pd.DataFrame, style: Mapping[str, Any], label: str = "") -> None:
+    """Draw mean and band of a table; a missing value leaves a gap, a value with no neighbour is a dot."""
+    mean, low, high = (table[column].to_numpy(float) for column in ("mean", "low", "high"))
+    there = np.isfinite(mean)
+    padded = np.concatenate([[False], there, [False]])
+    alone = there & ~padded[:-2] & ~padded[2:]
+    look = {"label": label, **style}
+    if alone.any():
+        look |= {"marker": "o", "markevery": np.flatnonzero(alone).tolist(), "markersize": 4}
+    ax.plot(x, mean, **look)
+    if np.isfinite(low).any():
+        ax.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        only = alone & np.isfinite(low)
+        ax.vlines(x[only], low[only], high[only], color=style["color"], linewidth=1.0)
+
+
 def band_note(repeats: set[int], band: str = "interval") -> str | None:
     """What the line and the band are; None where there is no band.
 
     >>> band_note({3}), band_note({1})
     ('mean and 95 % t interval of 3 repeats', None)
     """
-    if not repeats - {1}:
+    if not repeats - {0, 1}:
         return None
-    return f"mean and {BANDS[band]} {' or '.join(map(str, sorted(repeats)))} repeats"
+    return f"mean and {BANDS[band]} {counted(repeats, 'repeat')}"
+
+
+def task_starts(x: NDArray[Any], tasks: Sequence[str]) -> list[tuple[float, str]]:
+    """(where it begins, its name) of every task in turn: at the evaluation at the end of the task before."""
+    starts = [i for i in range(len(tasks)) if i == 0 or tasks[i] != tasks[i - 1]]
+    return [(float(x[max(0, i - 1)]), tasks[i]) for i in starts]
 
 
 def mark_tasks(ax: Axes, x: NDArray[Any], tasks: Sequence[str], *, names: bool = True) -> None:
-    """A red dashed line where a task ends, and the name of each task above."""
-    starts = [i for i in range(len(tasks)) if i == 0 or tasks[i] != tasks[i - 1]]
+    """A red dashed line where a task ends, and the name of each task above; names that would overlap are left out."""
+    starts = task_starts(x, tasks)
     if len(starts) < 2:
         return
-    for i in starts:
-        begin = x[max(0, i - 1)]  # the evaluation at the end of the task before
-        if names:
+    shown = labels([name for _, name in starts], most=18)
+    width = (float(np.nanmax(x)) - float(np.nanmin(x))) or 1.0
+    free = -np.inf
+    for place, (begin, name) in enumerate(starts):
+        if names and begin >= free:
             ax.annotate(
-                f" {tasks[i]}",
+                f" {shown[name]}",
                 (begin, 1.0),
                 xycoords=("data", "axes fraction"),
                 va="bottom",
@@ -82,5 +110,13 @@ def mark_tasks(ax: Axes, x: NDArray[Any], tasks: Sequence[str], *, names: bool =
                 color="#555555",
                 annotation_clip=True,
             )
-        if i:
+            free = begin + width * 0.016 * (len(shown[name]) + 1)
+        if place:
             ax.axvline(begin, color=BOUNDARY, linestyle=(0, (4, 3)), linewidth=1.0, zorder=1, alpha=0.8)
+
+
+def say(ax: Axes, text: str) -> None:
+    """Say in the middle of an empty panel why it is empty."""
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 2.0}
+    words = "\n".join(textwrap.wrap(text, 40))
+    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", color="#666666", fontsize=8, bbox=box)

@@ -1,39 +1,122 @@
-"""What figures of diagnostics share: the result to show, one curve per cell, and stacked panels."""
+"""What figures of diagnostics share: from a source to what was measured, and from that to tidy tables."""
 
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
-from waterjar.diagnose.registry import ARROWS, families, find_metric
-from waterjar.diagnose.study import diagnose
-from waterjar.errors import WaterjarError
+from waterjar.diagnose.labelled import NOT_RECORDED, reasons_of, side_by_side
+from waterjar.diagnose.registry import Family, families
+from waterjar.diagnose.study import Diagnosis, diagnose
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
-from waterjar.run.study import Study
-from waterjar.view.curves import band_note, draw_mean, mark_tasks
-from waterjar.view.style import line_styles
+from waterjar.run.study import Entry, Study
+from waterjar.view.curves import mean_table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+Source = Run | Study | Diagnosis | xr.Dataset
+"""What a figure may be given; a Dataset is the result of the figure's family."""
 
 
-def result_of(source: Run | Study | xr.Dataset, family: str, settings: Mapping[str, Any]) -> xr.Dataset:
-    """The result of a family: measured now (of a study through its cache), or given as it is."""
-    if isinstance(source, Run):
-        return families()[family].measure(source, **settings)
+def study_of(source: Source, why: str = "this figure shows recorded curves") -> Study:
+    """The runs behind a source; a single run as a study of one."""
     if isinstance(source, Study):
-        return diagnose(source, only=[family], settings={family: settings}).results[family]
-    if isinstance(source, xr.Dataset) and source.attrs.get("family") == family:
+        return source
+    if isinstance(source, Diagnosis):
+        return source.study
+    if isinstance(source, Run):
+        about = {key: source.attributes[key] for key in ("run_id", "cell_id", "status", "config", "progress")}
+        entry = Entry(name=source.path.name, seeds=source.seeds, root_hash=source.root_hash, **about)
+        return Study(source.path.parent, [entry])
+    raise WaterjarError(f"{why}: a run, a study or a diagnosis is needed, not {_what(source)}")
+
+
+def cell_labels(study: Study) -> dict[str, str]:
+    """cell -> its name; a cell without one goes by the directory of its run."""
+    return {cell: name or study.cells[cell][0].name for cell, name in study.cell_names.items()}
+
+
+def diagnosis_of(source: Source, needs: Sequence[str], settings: Mapping[str, Any]) -> Diagnosis:
+    """What was measured of the families needed, or is measured now (`a|b`: whichever of them can be).
+
+    `settings` go to the family that has them (`family.name` where several do). A diagnosis is taken as it is, unless
+    it was measured with other settings than those given.
+    """
+    study = study_of(source, "this figure needs to know the runs")
+    names = [name for need in needs for name in need.split("|")]
+    own = split_settings(settings, names)
+    before = source if isinstance(source, Diagnosis) else Diagnosis(study, {})
+    results: dict[str, xr.Dataset] = {}
+    refused: dict[str, str] = {}
+    for need in needs:
+        able = need.split("|")
+        for name in able:
+            try:
+                results[name] = _result(source, study, before, families()[name], own.get(name, {}))
+            except WaterjarError as error:
+                if len(able) == 1 or name in own:
+                    raise
+                refused[name] = str(error)
+        if not any(name in results for name in able):
+            raise WaterjarError("nothing could be measured: " + "; ".join(f"{k}: {v}" for k, v in refused.items()))
+    return Diagnosis(study, results, before.origin, {**before.passed_over, **refused}, before.seals)
+
+
+def _result(source: Source, study: Study, before: Diagnosis, family: Family, settings: Mapping[str, Any]) -> xr.Dataset:
+    full = family.settings(settings)
+    known = before.results.get(family.name)
+    if known is not None and (not settings or _same(known, full)):
+        return known
+    if isinstance(source, Run):  # beside a lone run nothing is kept
+        found = family.measure(source, **full)
+        return side_by_side({source.cell_id: found}, study).assign_attrs(found.attrs)
+    if not settings and family.name in before.passed_over:
+        raise WaterjarError(before.passed_over[family.name])
+    return diagnose(study, only=[family.name], settings={family.name: settings}).results[family.name]
+
+
+def _same(result: xr.Dataset, settings: Mapping[str, Any]) -> bool:
+    return json.dumps(settings, sort_keys=True) == json.dumps(json.loads(result.attrs["settings"]), sort_keys=True)
+
+
+def split_settings(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """family -> its settings: those called `family.name`, and those that one of the families alone has."""
+    found: dict[str, dict[str, Any]] = {}
+    known = {name: families()[name] for name in names}
+    for key, value in settings.items():
+        family, dot, name = key.rpartition(".")
+        owners = [family] if dot else [owner for owner, f in known.items() if key in f.defaults]
+        if not owners:
+            raise unknown_name("setting", key, sorted({k for f in known.values() for k in f.defaults}))
+        if len(owners) > 1:
+            raise WaterjarError(f"setting '{key}': {' and '.join(owners)} have it; write {owners[0]}.{key}")
+        if owners[0] not in known:
+            raise unknown_name("setting: family", owners[0], known)
+        known[owners[0]].settings({name: value})
+        found.setdefault(owners[0], {})[name] = value
+    return found
+
+
+def result_of(source: Source, family: str, settings: Mapping[str, Any]) -> xr.Dataset:
+    """The result of a family: given as it is, taken from a diagnosis, or measured (of a study through its cache)."""
+    if isinstance(source, xr.Dataset):
+        if source.attrs.get("family") != family:
+            raise _not_shown(source, family)
         if settings:
             raise WaterjarError(f"{', '.join(settings)}: a result is shown as it was measured; measure it with them")
         return source
-    raise WaterjarError(f"a run, a study or a result of {family}.measure is shown, not {_what(source)}")
+    if not isinstance(source, Run | Study | Diagnosis):
+        raise _not_shown(source, family)
+    return diagnosis_of(source, [family], settings).results[family]
+
+
+def _not_shown(source: object, family: str) -> WaterjarError:
+    shown = f"a run, a study, a diagnosis or a result of {family}.measure is shown"
+    return WaterjarError(f"{shown}, not {_what(source)}")
 
 
 def _what(source: object) -> str:
@@ -42,9 +125,19 @@ def _what(source: object) -> str:
     return type(source).__name__
 
 
-def roots_in(result: xr.Dataset) -> list[str | None]:
-    """The root hashes of the runs that a result was made from."""
-    return list(json.loads(result.attrs.get("root_hashes", "{}")).values())
+def roots_in(source: Source) -> list[str | None]:
+    """The root hashes of the runs that a source is made from."""
+    if isinstance(source, xr.Dataset):
+        return list(json.loads(source.attrs.get("root_hashes", "{}")).values())
+    return [entry.root_hash for entry in study_of(source).entries]
+
+
+def dataset_name(source: Source) -> str:
+    """The data set that all runs name in their settings; empty where they name none, or several."""
+    if isinstance(source, xr.Dataset):
+        return ""
+    named = {str(entry.config.get("data") or entry.config.get("dataset") or "") for entry in study_of(source).entries}
+    return named.pop() if len(named) == 1 else ""
 
 
 def by_cell(result: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
@@ -52,70 +145,63 @@ def by_cell(result: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
     if "cell" not in result.dims:
         yield "", result
         return
-    alone = result.sizes["cell"] == 1
     for i, name in enumerate(result["name"].values):
         one = result.isel(cell=i)
-        yield "" if alone else str(name), one.rename(seed="repeat").assign_coords(seed=("repeat", one["seed"].values))
+        yield str(name), one.rename(seed="repeat").assign_coords(seed=("repeat", one["seed"].values))
 
 
-def curve_of(one: xr.Dataset, name: str, over: str) -> tuple[Any, Any, list[str]]:
-    """(x, values (repeat, x), tasks) of a variable over snapshots, without seeds and snapshots that the cell lacks."""
-    values = one[name].transpose("repeat", "snapshot").values
-    x = one[over].values.astype(float)
-    there = ~np.isnan(x)
-    values, x = values[:, there], x[there]
-    return x, values[~np.isnan(values).all(axis=1)], [str(task) for task in one["train_task"].values[there]]
+def repeats_of(one: xr.Dataset, name: str, *dims: str) -> tuple[Any, Any, Any]:
+    """(values, reasons) over (repeat, *dims) and seeds of a variable, without the seeds that the cell has not."""
+    values = one[name].transpose("repeat", *dims).values.astype(np.float64)
+    codes = reasons_of(one, name).transpose("repeat", *dims).values
+    gone = np.isnan(values) & (codes == NOT_RECORDED)
+    kept = ~gone.reshape(len(values), -1).all(axis=1)
+    return values[kept], codes[kept], np.atleast_1d(one["seed"].values)[kept]
 
 
-def stack(
-    result: xr.Dataset,
-    names: Sequence[str],
-    figure: Figure,
-    *,
-    layer: str | None,
-    over: str,
-    band: str,
-) -> list[Axes]:
-    """One panel per metric, below each other: mean and band over repeats, a line per cell, tasks parted."""
-    panels = list(figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0])
-    cells = {name: pick_layer(one, layer) for name, one in by_cell(result)}
-    styles = line_styles(list(cells))
-    parted = max(cells, key=lambda name: len(set(curve_of(cells[name], names[0], over)[2])))  # the one with most tasks
-    repeats: set[int] = set()
-    for row, (ax, metric) in enumerate(zip(panels, names, strict=True)):
-        shown = 0
-        for cell, one in cells.items():
-            x, values, tasks = curve_of(one, metric, over)
-            if len(values):
-                draw_mean(ax, x, values, styles[cell], label=cell, band=band)
-                repeats.add(len(values))
-                shown += 1
-            if cell == parted:
-                mark_tasks(ax, x, tasks, names=row == 0)
-        declared = find_metric(metric)
-        units = "" if declared.units == "1" else f" ({declared.units})"
-        ax.set_ylabel(
-            "\n".join(textwrap.wrap(metric.replace("_", " "), 14)) + f"{units} {ARROWS[declared.direction]}".rstrip()
-        )
-        if not shown:
-            ax.text(0.5, 0.5, "not recorded", transform=ax.transAxes, ha="center", va="center", color="#777777")
-    panels[-1].set_xlabel(over.replace("_", " "))
-    note = band_note(repeats, band)
-    handles, labels = panels[0].get_legend_handles_labels()
-    if labels or note:
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(4, max(1, len(labels))), title=note)
-    return panels
+def snapshot_table(
+    result: xr.Dataset, metrics: Sequence[str], *, layer: str | None, over: str, band: str
+) -> pd.DataFrame:
+    """Metrics over snapshots: one row per metric, cell and snapshot, with mean and band over repeats.
+
+    Columns metric, cell, layer, snapshot, train_task, `over`, mean, low, high, n, reason.
+    """
+    parts = []
+    for metric in metrics:
+        if metric not in result:
+            known = [str(name) for name, array in result.items() if "snapshot" in array.dims]
+            raise unknown_name("metric", metric, [name for name in known if not name.endswith("_reason")])
+        for cell, whole in by_cell(result):
+            one, chosen = pick_layer(whole, layer)
+            if over not in one.coords or "snapshot" not in one[over].dims:
+                raise unknown_name("over", over, [str(n) for n, c in one.coords.items() if c.dims == ("snapshot",)])
+            if one[over].values.dtype.kind not in "iuf":
+                raise WaterjarError(f"over={over}: an epoch or another number would be right")
+            there = ~np.isnan(one[over].values.astype(float))
+            one = one.isel(snapshot=there)
+            per_layer = "layer" in whole[metric].dims
+            if per_layer and not chosen:  # no layer was recorded at all
+                values, codes = np.empty((0, one.sizes["snapshot"])), None
+            else:
+                values, codes, _ = repeats_of(one, metric, "snapshot")
+            about = {
+                "metric": metric,
+                "cell": cell,
+                "layer": chosen if per_layer else "",
+                "snapshot": one["snapshot"].values,
+                "train_task": one["train_task"].values.astype(str),
+                over: one[over].values.astype(float),
+            }
+            parts.append(pd.DataFrame(about).join(mean_table(values, codes, band=band)))
+    return pd.concat(parts, ignore_index=True)
 
 
-def pick_layer(one: xr.Dataset, layer: str | None) -> xr.Dataset:
-    """One layer: the one named, or the last one."""
-    if "layer" not in one.dims:
-        return one
-    from waterjar.errors import unknown_name  # noqa: PLC0415
-
-    known = [str(name) for name in one["layer"].values]
+def pick_layer(one: xr.Dataset, layer: str | None) -> tuple[xr.Dataset, str]:
+    """One layer, the one named or the last one, and its name."""
+    known = [str(name) for name in one["layer"].values] if "layer" in one.dims else []
     if not known:
-        return one.isel(layer=[]).mean("layer", keep_attrs=True)
+        return one, ""
     if layer is not None and layer not in known:
         raise unknown_name("layer", layer, known)
-    return one.sel(layer=layer or known[-1])
+    chosen = layer or known[-1]
+    return one.sel(layer=chosen), chosen

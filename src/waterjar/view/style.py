@@ -1,12 +1,15 @@
-"""The house style, and the stamp that ties every figure to the runs it was made from."""
+"""The house style, names made fit to be drawn, and the stamp that ties every figure to the runs it was made from."""
 
 from __future__ import annotations
 
+import functools
 import json
+import textwrap
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from waterjar._version import __version__
 from waterjar.errors import WaterjarError, missing_extra
@@ -18,7 +21,10 @@ if TYPE_CHECKING:
 # Okabe & Ito (2008): told apart with every common colour-vision deficiency; yellow left out, too pale on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 LINES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 """Beyond colour, so that a figure survives a black-and-white printer."""
+GREY = "#8a8a8a"
+_LACKING, _CUT = "□", "…"
 
 _STYLE: Any = {
     "axes.spines.top": False,
@@ -40,6 +46,10 @@ _STYLE: Any = {
     "figure.dpi": 120,
     "savefig.dpi": 200,
     "figure.constrained_layout.use": True,
+    "text.usetex": False,
+    "text.parse_math": True,
+    "axes.formatter.useoffset": False,
+    "hatch.linewidth": 0.6,
     "svg.hashsalt": "waterjar",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
@@ -100,28 +110,149 @@ def roots_of(figure: Figure) -> list[str]:
     return list(getattr(figure, _STAMP, []))
 
 
-def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure as PNG, PDF or SVG with the root hashes in its metadata. The same figure, the same bytes."""
+def check_target(path: str | Path) -> Path:
+    """The path as a file that a figure can be saved to, or the error that says what would be right."""
     target = Path(path)
+    if target.suffix.lower() not in (".png", ".pdf", ".svg") or target.is_dir():
+        raise WaterjarError(
+            f"{target}: a figure is saved as .png, .pdf or .svg, not as {target.suffix or 'no suffix'!r}"
+        )
+    return target
+
+
+def save(figure: Figure, path: str | Path, *, dpi: float | None = None) -> Path:
+    """Write a figure as PNG, PDF or SVG with the root hashes in its metadata. The same figure, the same bytes.
+
+    `dpi` is the resolution of a PNG; 200 by default.
+    """
+    target = check_target(path)
     note = json.dumps({"waterjar": __version__, "roots": roots_of(figure)})
     fields: dict[str, dict[str, Any]] = {
         ".png": {"Description": note, "Software": f"waterjar {__version__}"},
         ".pdf": {"Keywords": note, "Creator": f"waterjar {__version__}", "CreationDate": None},
         ".svg": {"Description": note, "Creator": f"waterjar {__version__}", "Date": None},
     }
-    if target.suffix.lower() not in fields:
-        raise WaterjarError(
-            f"{target}: a figure is saved as .png, .pdf or .svg, not as {target.suffix or 'no suffix'!r}"
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WaterjarError(f"{target}: cannot be written: {error}") from error
     with house_style():
-        figure.savefig(target, metadata=fields[target.suffix.lower()])
+        try:
+            figure.savefig(target, metadata=fields[target.suffix.lower()], dpi=dpi or _STYLE["savefig.dpi"])
+        except OSError as error:
+            raise WaterjarError(f"{target}: cannot be written: {error}") from error
     return target
 
 
-def line_styles(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """A colour and a dash for each name, the same whatever order they are drawn in."""
+def line_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """A colour and a dash for each name, the same whatever order they are drawn in; 28 of them differ.
+
+    Neighbours differ in both.
+    """
     return {
-        name: {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i // len(COLOURS) % len(LINES)]}
-        for i, name in enumerate(names)
+        name: {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)]} for i, name in enumerate(names)
     }
+
+
+def marker_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """A colour and a marker for each name; 63 of them differ."""
+    return {
+        name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(names)
+    }
+
+
+def drawn(text: str) -> str:
+    """Text from a file as it is meant: `$` is a dollar sign and no formula; what has no glyph is shown as □.
+
+    Line breaks become spaces, other control characters □. Call it within the house style: the font is the user's.
+    """
+    glyphs = _glyphs(_families())
+    flat = " ".join(text.split())
+    shown = (c if ord(c) in glyphs and unicodedata.category(c)[0] != "C" else _LACKING for c in flat)
+    return "".join(shown).replace("$", r"\$")
+
+
+def _families() -> tuple[str, ...]:
+    import matplotlib as mpl  # noqa: PLC0415 - an extra
+
+    return tuple(mpl.rcParams["font.family"])
+
+
+@functools.cache
+def _glyphs(families: tuple[str, ...]) -> frozenset[int]:
+    from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415
+
+    return frozenset().union(*(get_font(findfont(FontProperties(family=[f]))).get_charmap() for f in families))
+
+
+def short(names: Iterable[str], most: int = 32) -> dict[str, str]:
+    """name -> a name of at most about `most` characters, its middle left out; no two of them alike.
+
+    >>> short(["sgd", "a very long name indeed"], 11)
+    {'sgd': 'sgd', 'a very long name indeed': 'a very…deed'}
+    """
+    found: dict[str, str] = {}
+    end = (most - 1) * 2 // 5
+    for name in dict.fromkeys(names):
+        flat = " ".join(name.split())
+        label = flat if len(flat) <= most else flat[: most - 1 - end] + _CUT + flat[len(flat) - end :]
+        number, tried = 2, label
+        while tried in found.values():
+            tried, number = f"{label} ({number})", number + 1
+        found[name] = tried
+    return found
+
+
+def labels(names: Iterable[str], *, most: int = 32, width: int | None = None) -> dict[str, str]:
+    """name -> how it is drawn: shortened, made safe, and broken into lines of `width` characters."""
+    shown = {name: drawn(label) for name, label in short(names, most).items()}
+    if width is None:
+        return shown
+    return {
+        name: "\n".join(textwrap.wrap(label.replace(r"\$", "$"), width)).replace("$", r"\$")
+        for name, label in shown.items()
+    }
+
+
+def legend_outside(
+    figure: Figure, handles: dict[str, Any], title: str | None, *, where: Literal["lower", "upper"] = "lower"
+) -> None:
+    """A legend below (or above, `where="upper"`) all panels, in as many columns as fit on the paper."""
+    longest = max((len(label) for label in handles), default=1)
+    columns = int(figure.get_figwidth() / (0.45 + 0.068 * longest))
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center" if where == "lower" else "outside upper center",
+        ncols=max(1, min(columns, len(handles))),
+        title=title,
+    )
+
+
+def foot_note(figure: Figure, text: str) -> None:
+    """A line or two below all panels: what is shown, of how many seeds, by which test."""
+    most = int(figure.get_figwidth() / 0.062)
+    lines = [line for part in text.split("\n") for line in textwrap.wrap(part, most)]
+    figure.supxlabel("\n".join(lines), fontsize=7.5, color="#555555")
+
+
+def counted(numbers: Iterable[int], what: str) -> str:
+    """How many, where cells may differ in it.
+
+    >>> counted({3, 2, 0}, "seed"), counted([1], "seed"), counted([], "seed")
+    ('2 or 3 seeds', '1 seed', 'no seed')
+    """
+    known = sorted({int(n) for n in numbers} - {0})
+    if not known:
+        return f"no {what}"
+    return " or ".join(map(str, known)) + f" {what}" + ("s" if known != [1] else "")
+
+
+def axis_end(units: str, direction: str) -> str:
+    """What follows a name on an axis: its unit, and the arrow that says which way is better.
+
+    >>> axis_end("s", "lower"), axis_end("1", "none")
+    (' (s) ↓', '')
+    """
+    arrows = {"higher": " ↑", "lower": " ↓", "zero": " →0"}
+    return ("" if units == "1" else f" ({units})") + arrows.get(direction, "")

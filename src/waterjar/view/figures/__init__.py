@@ -1,26 +1,97 @@
-"""Figures, one a file: `figures.draw("learning_curves", run)` calls the function of that name in the file of that name.
+"""Figures, one a file: `figures.draw("learning_curves", study)` calls the function `learning_curves` of that file.
 
-The contract: a figure takes what it shows first, `ax=` to draw into a figure of yours, draws in the house
-style, stamps the root hashes of its runs, and returns the matplotlib figure. A new file here is a new figure.
+The contract. Every file `<name>.py` here whose name does not begin with `_` is a figure, and has
+
+- `TITLE`, a few words; `CAPTION`, one or two plain sentences on how to read it;
+- `NEEDS`, the families of diagnostics that it shows (`a|b`: any of them); empty: recorded accuracies are enough;
+- `data(source, **settings) -> pandas.DataFrame`: the numbers that are drawn, tidy, with bounds of bands, counts (`n`),
+  reasons of what is missing, the name of the cell, and the seed where a row is about one;
+- `<name>(source, *, ax= or figure=, **settings) -> Figure`, which draws what `data` gave and nothing else, in the house
+  style, stamped with the root hashes of its runs. matplotlib is imported in there, not at the top.
+
+`source` is a run, a study, a `Diagnosis` (what it has measured is not measured again) or the result of a family. A new
+figure is ONE new file here, its test, and its example in docs/gallery.
 """
 
+import inspect
 import pkgutil
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from waterjar.errors import unknown_name
 from waterjar.view.style import save
 
-__all__ = ["available", "draw", "save"]
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from waterjar.view.results import Source
+
+__all__ = ["Description", "available", "data", "describe", "draw", "save"]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a figure says of itself."""
+
+    name: str
+    title: str
+    caption: str
+    needs: tuple[str, ...]
+    """Families of diagnostics; `a|b` where any of them will do."""
+    settings: tuple[str, ...]
+    """Its own settings; further ones go to the families, if it needs any."""
 
 
 def available() -> list[str]:
     """The names of all figures."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
-def draw(name: str, *arguments: Any, **settings: Any) -> Any:
+def describe(name: str) -> Description:
+    """Title, caption and needs of a figure, without matplotlib.
+
+    >>> describe("tau_heatmap").needs
+    ('rigidity',)
+    """
+    module = _module(name)
+    own = tuple(key for key in _settings(getattr(module, name)) if key not in ("ax", "figure"))
+    return Description(name, module.TITLE, module.CAPTION, module.NEEDS, own)
+
+
+def data(name: str, source: "Source", **settings: Any) -> "pd.DataFrame":
+    """The numbers behind a figure, as a tidy table."""
+    function = _module(name).data
+    _check(name, function, settings)
+    found: pd.DataFrame = function(source, **settings)
+    return found
+
+
+def draw(name: str, source: "Source", **settings: Any) -> "Figure":
     """Draw a figure by its name."""
+    function = getattr(_module(name), name)
+    _check(name, function, settings)
+    drawn: Figure = function(source, **settings)
+    return drawn
+
+
+def _module(name: str) -> Any:
     if name not in available():
         raise unknown_name("figure", name, available())
-    return getattr(import_module(f"{__name__}.{name}"), name)(*arguments, **settings)
+    return import_module(f"{__name__}.{name}")
+
+
+def _settings(function: Any) -> list[str]:
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+
+def _check(name: str, function: Any, settings: dict[str, Any]) -> None:
+    """Refuse a setting that the figure does not have; what goes on to a family is checked there."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    known = _settings(function)
+    for key in settings:
+        if key not in known:
+            raise unknown_name(f"{name}: setting", key, known)

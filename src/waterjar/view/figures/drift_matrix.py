@@ -5,24 +5,66 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
+import pandas as pd
 
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.reader import Run
-from waterjar.run.study import Study
-from waterjar.view.curves import BOUNDARY
-from waterjar.view.results import by_cell, pick_layer, result_of, roots_in
-from waterjar.view.style import canvas, house_style, stamp
+from waterjar.run.schema import REASONS
+from waterjar.view.curves import BOUNDARY, say
+from waterjar.view.figures._heatmap import hatch, panel_grid
+from waterjar.view.results import Source, by_cell, pick_layer, repeats_of, result_of, roots_in
+from waterjar.view.style import canvas, house_style, labels, stamp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MEASURES = {"cka": ("linear CKA (debiased)", 0.0, 1.0), "procrustes": ("Procrustes distance", 0.0, None)}
+TITLE = "Drift of the representation"
+CAPTION = (
+    "Every snapshot against every other, mean over repeats: light blocks along the diagonal are stretches in which "
+    "the representation stays what it is. Red dashed lines part the tasks; hatched: no value."
+)
+NEEDS = ("drift",)
+MEASURES = {"cka": ("linear CKA (debiased) ↑", 0.0, 1.0), "procrustes": ("Procrustes distance ↓", 0.0, None)}
+
+
+def data(source: Source, *, measure: str = "cka", layer: str | None = None, **settings: Any) -> pd.DataFrame:
+    """One row per cell and pair of snapshots: cell, measure, layer, snapshot, other_snapshot, their total_epoch and
+    train_task, mean over repeats, n, reason. `settings` go to `drift.measure`.
+    """
+    if measure not in MEASURES:
+        raise unknown_name("measure", measure, MEASURES)
+    result = result_of(source, "drift", settings)
+    name = f"{measure}_matrix"
+    if name not in result:
+        raise WaterjarError(f"there is no {name} in the result: measure with matrix=2 or more")
+    return pd.concat(
+        [_of_cell(cell, *pick_layer(one, layer), name) for cell, one in by_cell(result)], ignore_index=True
+    )
+
+
+def _of_cell(cell: str, one: Any, layer: str, name: str) -> pd.DataFrame:
+    values, codes, _ = repeats_of(one, name, "moment", "other_moment")
+    moments = one["moment"].values
+    if len(values):  # moments that this cell has not
+        kept = ~(np.isnan(values) & (codes == 1)).all(axis=(0, 1))
+        values, codes, moments = values[:, kept][:, :, kept], codes[:, kept][:, :, kept], moments[kept]
+    where = one.sel(snapshot=moments)
+    epoch, task = where["total_epoch"].values.astype(float), where["train_task"].values.astype(str)
+    n = np.isfinite(values).sum(axis=0)
+    complete = (n == len(values)) & (n > 0)
+    mean = np.full(n.shape, np.nan)
+    mean[complete] = values[:, complete].mean(axis=0)
+    why = np.where(complete, "", np.array(REASONS)[codes.max(axis=0)] if len(codes) else "not_recorded")
+    i, j = (index.ravel() for index in np.indices(n.shape))
+    return pd.DataFrame({
+        "cell": cell, "measure": name.removesuffix("_matrix"), "layer": layer,
+        "snapshot": moments[i], "other_snapshot": moments[j], "total_epoch": epoch[i], "other_total_epoch": epoch[j],
+        "train_task": task[i], "other_train_task": task[j], "mean": mean.ravel(), "n": n.ravel(), "reason": why.ravel(),
+    })  # fmt: skip
 
 
 def drift_matrix(
-    source: Run | Study | xr.Dataset,
+    source: Source,
     *,
     measure: str = "cka",
     layer: str | None = None,
@@ -31,62 +73,47 @@ def drift_matrix(
 ) -> Figure:
     """Draw the similarity of every snapshot with every other, mean over repeats, one panel per cell.
 
-    Red lines part the tasks; hatched where there is no value. `measure` is `cka` or `procrustes`.
+    `measure` is `cka` or `procrustes`; the layer is the last one by default.
     """
-    if measure not in MEASURES:
-        raise unknown_name("measure", measure, MEASURES)
-    result = result_of(source, "drift", settings)
-    if f"{measure}_matrix" not in result:
-        raise WaterjarError(f"there is no {measure}_matrix in the result: measure with matrix=2 or more")
-    cells = [(name, pick_layer(one, layer)) for name, one in by_cell(result)]
-    columns = min(3, len(cells))
-    rows = -(-len(cells) // columns)
     with house_style():
-        figure = canvas(figure, (3.1 * columns + 1.0, 2.9 * rows + 0.4))
-        panels = figure.subplots(rows, columns, squeeze=False)
+        table = data(source, measure=measure, layer=layer, **settings)
+        cells = list(dict.fromkeys(table["cell"]))
         long_name, low, high = MEASURES[measure]
-        means = [_mean(one, f"{measure}_matrix") for _, one in cells]
         if high is None:
-            high = max((float(np.nanmax(m)) for m, _, _ in means if np.isfinite(m).any()), default=1.0)
+            high = float(table["mean"].max()) if table["mean"].notna().any() else 1.0
+        figure = canvas(figure, panel_grid(len(cells), 3.1, 2.9)[2])
+        rows, columns, _ = panel_grid(len(cells), 3.1, 2.9)
+        panels = figure.subplots(rows, columns, squeeze=False)
+        shown_as = labels(cells, most=40, width=26)
         picture = None
-        for ax, (name, _), (values, ticks, tasks) in zip(panels.ravel(), cells, means, strict=False):
-            picture = _panel(ax, values, ticks, tasks, (low, high))
-            ax.set_title(name)
+        for ax, cell in zip(panels.ravel(), cells, strict=False):
+            drawn = _panel(ax, table[table["cell"] == cell], (low, high))
+            picture = drawn if drawn is not None else picture
+            ax.set_title(shown_as[cell])
         for ax in panels.ravel()[len(cells) :]:
             ax.set_visible(False)
         if picture is not None:
             figure.colorbar(picture, ax=panels, label=long_name, shrink=0.8)
-        return stamp(figure, roots_in(result))
+        return stamp(figure, roots_in(source))
 
 
-def _mean(one: xr.Dataset, name: str) -> tuple[Any, list[str], list[str]]:
-    values = one[name].transpose("repeat", "moment", "other_moment").values
-    values = values[~np.isnan(values).all(axis=(1, 2))]
-    there = ~np.isnan(values).all(axis=(0, 1)) if len(values) else np.ones(one.sizes["moment"], bool)
-    moments = one["moment"].values[there]
-    where = one.sel(snapshot=moments) if "snapshot" in one.dims else one
-    mean = values[:, there][:, :, there].mean(axis=0) if len(values) else np.full((there.sum(), there.sum()), np.nan)
-    return mean, [f"{epoch:g}" for epoch in where["total_epoch"].values], [str(t) for t in where["train_task"].values]
-
-
-def _panel(ax: Axes, values: Any, ticks: list[str], tasks: list[str], limits: tuple[float, float]) -> Any:
-    picture = ax.imshow(values, cmap="cividis", vmin=limits[0], vmax=limits[1], interpolation="nearest")
-    for i, j in zip(*np.nonzero(np.isnan(values)), strict=True):
-        ax.add_patch(_hatched(float(j), float(i)))
-    step = max(1, len(ticks) // 6)
+def _panel(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> Any:
+    ax.grid(False)
+    if part.empty:
+        say(ax, "no snapshot")
+        return None
+    square = part.pivot(index="snapshot", columns="other_snapshot", values="mean")
+    first = part.drop_duplicates("snapshot")
+    ticks, tasks = [f"{epoch:g}" for epoch in first["total_epoch"]], first["train_task"].tolist()
+    picture = ax.imshow(square.to_numpy(), cmap="cividis", vmin=limits[0], vmax=limits[1], interpolation="nearest")
+    hatch(ax, np.isnan(square.to_numpy()))
+    step = -(-len(ticks) // 6)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(range(0, len(ticks), step), ticks[::step])
     for i in range(1, len(tasks)):
         if tasks[i] != tasks[i - 1]:
             ax.axvline(i - 0.5, color=BOUNDARY, linestyle=(0, (4, 3)), linewidth=1.2)
             ax.axhline(i - 0.5, color=BOUNDARY, linestyle=(0, (4, 3)), linewidth=1.2)
-    ax.grid(False)
     ax.set_xlabel("total epoch")
     ax.set_ylabel("total epoch")
     return picture
-
-
-def _hatched(x: float, y: float) -> Any:
-    from matplotlib.patches import Rectangle  # noqa: PLC0415 - an extra
-
-    return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, hatch="////", edgecolor="#999999", linewidth=0)

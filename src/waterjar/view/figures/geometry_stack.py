@@ -5,24 +5,81 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
-from waterjar.run.reader import Run
-from waterjar.run.study import Study
-from waterjar.view.results import by_cell, curve_of, pick_layer, result_of, roots_in, stack
-from waterjar.view.style import canvas, house_style, line_styles, stamp
+from waterjar.view.curves import mean_table
+from waterjar.view.figures._stack import draw_stack
+from waterjar.view.results import (
+    Source,
+    by_cell,
+    dataset_name,
+    pick_layer,
+    repeats_of,
+    result_of,
+    roots_in,
+    snapshot_table,
+)
+from waterjar.view.style import canvas, drawn, house_style, line_styles, short, stamp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLE = "Manifold geometry over training"
+CAPTION = (
+    "How well the classes can be told apart by a plane: higher capacity, and smaller radius, dimension and "
+    "alignments, mean better untangled classes. Dots with error bars are capacity found by simulation (measure with "
+    "simulate_every), which should agree with the line."
+)
+NEEDS = ("geometry",)
 METRICS = ("capacity", "radius", "dimension", "center_alignment", "axis_alignment", "center_axis_alignment")
+SIMULATED = "simulated_capacity"
+
+
+def data(
+    source: Source, *, layer: str | None = None, over: str = "total_epoch", band: str = "interval", **settings: Any
+) -> pd.DataFrame:
+    """One row per metric, cell and snapshot: metric, cell, layer, snapshot, train_task, `over`, mean, low, high, n,
+    reason. Simulated capacity, where it was measured, has its standard deviation over repeats as bounds, and of one
+    repeat the interval of its trials (a bound that is NaN is open). `settings` go to `geometry.measure`.
+    """
+    result = result_of(source, "geometry", settings)
+    table = snapshot_table(result, METRICS, layer=layer, over=over, band=band)
+    return pd.concat([table, _simulated(result, layer, over)], ignore_index=True)
+
+
+def _simulated(result: xr.Dataset, layer: str | None, over: str) -> pd.DataFrame:
+    parts = []
+    for cell, whole in by_cell(result):
+        one, chosen = pick_layer(whole, layer)
+        if not chosen:
+            continue
+        values, codes, _ = repeats_of(one, SIMULATED, "snapshot")
+        there = np.isfinite(values).any(axis=0)
+        if not there.any():
+            continue
+        found = mean_table(values, codes, band="std")
+        if len(values) == 1:
+            for side in ("low", "high"):
+                bound = repeats_of(one, f"{SIMULATED}_{side}", "snapshot")[0]
+                found[side] = bound[0] if len(bound) else np.nan
+        about = {
+            "metric": SIMULATED,
+            "cell": cell,
+            "layer": chosen,
+            "snapshot": one["snapshot"].values,
+            "train_task": one["train_task"].values.astype(str),
+            over: one[over].values.astype(float),
+        }
+        parts.append(pd.DataFrame(about).join(found)[there])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def geometry_stack(
-    source: Run | Study | xr.Dataset,
+    source: Source,
     *,
-    dataset: str = "",
+    dataset: str | None = None,
     layer: str | None = None,
     over: str = "total_epoch",
     band: str = "interval",
@@ -31,43 +88,34 @@ def geometry_stack(
 ) -> Figure:
     """Draw the geometry of one layer (the last one by default); `settings` go to `geometry.measure`.
 
-    Simulated capacity stands over capacity wherever it was measured: the mean over repeats, and as error bars their
-    standard deviation, or of one repeat the interval of its trials.
+    `dataset` stands in the title; by default it is what the runs' settings say.
     """
-    result = result_of(source, "geometry", settings)
     with house_style():
+        table = data(source, layer=layer, over=over, band=band, **settings)
         figure = canvas(figure, (6.4, 9.6))
-        panels = stack(result, METRICS, figure, layer=layer, over=over, band=band)
-        panels[0].set_title(" - ".join(part for part in ("Manifold Geometric Analysis", dataset) if part), pad=14)
-        _simulated(panels[0], result, layer, over)
+        panels = draw_stack(figure, table, METRICS, over=over, band=band)
+        name = dataset_name(source) if dataset is None else dataset
+        parts = ["Manifold Geometric Analysis", drawn(short([name], 40)[name])]
+        panels[0].set_title(" - ".join(part for part in parts if part), pad=14)
+        _draw_simulated(panels[0], table, over)
         figure.align_ylabels(panels)
-        return stamp(figure, roots_in(result))
+        return stamp(figure, roots_in(source))
 
 
-def _simulated(ax: Axes, result: xr.Dataset, layer: str | None, over: str) -> None:
-    cells = list(by_cell(result))
-    styles = line_styles([name for name, _ in cells])
-    drawn = False
-    for name, whole in cells:
-        one = pick_layer(whole, layer)
-        x, values, _ = curve_of(one, "simulated_capacity", over)
-        there = np.isfinite(values).all(axis=0) if len(values) else np.zeros(0, bool)
-        if not there.any():
-            continue
-        mean = values[:, there].mean(axis=0)
-        if len(values) > 1:
-            error = values[:, there].std(axis=0, ddof=1)
-            bars = np.stack([error, error])
-        else:
-            low, high = (curve_of(one, f"simulated_capacity_{side}", over)[1] for side in ("low", "high"))
-            below = mean - low[0, there] if len(low) else np.zeros(len(mean))
-            above = high[0, there] - mean if len(high) else np.zeros(len(mean))
-            bars = np.nan_to_num(np.stack([below, above]))  # a bound beyond N is open: no bar on that side
-        colour = "black" if len(cells) == 1 else styles[name]["color"]
-        label = None if drawn else "Simulated (Alg 1)"
-        ax.errorbar(x[there], mean, bars, fmt="o", ms=4, mfc=colour, mec="black", ecolor=colour, label=label, zorder=5)
-        drawn = True
-    if drawn:
-        handles, labels = ax.get_legend_handles_labels()
-        at = labels.index("Simulated (Alg 1)")
-        ax.legend([handles[at]], [labels[at]], loc="best")
+def _draw_simulated(ax: Axes, table: pd.DataFrame, over: str) -> None:
+    cells = list(dict.fromkeys(table["cell"]))
+    styles = line_styles(cells)
+    points = table[(table["metric"] == SIMULATED) & table["mean"].notna()]
+    label = "Simulated (Alg 1)"
+    for cell, part in points.groupby("cell", sort=False):
+        mean = part["mean"].to_numpy()
+        # one repeat without an interval, or a bound beyond the number of units, has no bar on that side
+        bars = np.nan_to_num(np.stack([mean - part["low"].to_numpy(), part["high"].to_numpy() - mean]))
+        colour = "black" if len(cells) == 1 else styles[cell]["color"]
+        ax.errorbar(
+            part[over], mean, bars, fmt="o", ms=4, mfc=colour, mec="black", ecolor=colour, label=label, zorder=5
+        )
+    if len(points):
+        handles, names = ax.get_legend_handles_labels()
+        at = names.index(label)
+        ax.legend([handles[at]], [label], loc="best")

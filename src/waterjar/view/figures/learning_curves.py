@@ -3,26 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
+from waterjar.diagnose.labelled import reasons_of
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.reader import Run
-from waterjar.run.study import Study
-from waterjar.view.curves import band_note, draw_mean, mark_tasks
-from waterjar.view.style import axes, figure_of, house_style, line_styles, stamp
+from waterjar.view.curves import band_note, draw_curve, mark_tasks, mean_table, say
+from waterjar.view.figures._heatmap import panel_grid
+from waterjar.view.results import Source, cell_labels, roots_in, study_of
+from waterjar.view.style import (
+    axes,
+    axis_end,
+    canvas,
+    figure_of,
+    house_style,
+    labels,
+    legend_outside,
+    line_styles,
+    stamp,
+)
 
 if TYPE_CHECKING:
-    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ARROWS = {"higher": " ↑", "lower": " ↓", "none": ""}
+TITLE = "Learning curves"
+CAPTION = (
+    "What was evaluated during training, over epochs: a line is the mean over repeats, the band their range. Red "
+    "dashed lines mark where a task ends and the next begins."
+)
+NEEDS = ()
+
+
+def data(
+    source: Source,
+    *,
+    variable: str = "accuracy",
+    group: str = "performance",
+    eval_sets: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
+    over: str = "total_epoch",
+    band: str = "range",
+) -> pd.DataFrame:
+    """One row per cell, evaluation set and step: cell, eval_set, step, train_task, `over`, mean, low, high, n, reason.
+
+    `tasks` keeps only steps in which one of them was trained.
+    """
+    study = study_of(source, "learning_curves shows what was recorded")
+    names = cell_labels(study)
+    loaded = study.load(group)
+    parts = [
+        _of_cell(names[cell], dataset, variable, group, eval_sets, tasks, over, band)
+        for cell, dataset in loaded.items()
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    told = next(iter(loaded.values()))[variable].attrs
+    table.attrs = {"units": told.get("units", "1"), "direction": told.get("direction", "none")}
+    return table
+
+
+def _of_cell(
+    cell: str,
+    dataset: xr.Dataset,
+    variable: str,
+    group: str,
+    eval_sets: Sequence[str] | None,
+    tasks: Sequence[str] | None,
+    over: str,
+    band: str,
+) -> pd.DataFrame:
+    if variable not in dataset:
+        raise unknown_name(f"{group}: variable", variable, [str(name) for name in dataset.data_vars])
+    numbers = [str(n) for n, c in dataset.coords.items() if c.dims == ("step",) and c.dtype.kind in "iuf"]
+    if over not in numbers:
+        raise unknown_name("over", over, numbers)
+    extra = [str(dim) for dim in dataset[variable].dims if dim not in ("step", "eval_set", "repeat")]
+    if extra:
+        raise WaterjarError(f"{variable} is per {', '.join(extra)}: learning curves have no place for it")
+    if tasks is not None:
+        dataset = _only(dataset, tasks)
+    parts = []
+    for name in _chosen(dataset, eval_sets):
+        found = [array.sel(eval_set=name) if name else array for array in _with_reasons(dataset, variable)]
+        values, codes = (array.expand_dims("repeat") if "repeat" not in array.dims else array for array in found)
+        about = {
+            "cell": cell,
+            "eval_set": name,
+            "step": dataset["step"].values,
+            "train_task": dataset["train_task"].values.astype(str),
+            over: dataset[over].values,
+        }
+        flat = [array.transpose("repeat", "step").values for array in (values, codes)]
+        parts.append(pd.DataFrame(about).join(mean_table(flat[0], flat[1], band=band)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _with_reasons(dataset: xr.Dataset, variable: str) -> tuple[xr.DataArray, xr.DataArray]:
+    return dataset[variable].astype(float), reasons_of(dataset, variable)
 
 
 def learning_curves(
-    source: Run | Study,
+    source: Source,
     *,
     variable: str = "accuracy",
     group: str = "performance",
@@ -34,55 +118,64 @@ def learning_curves(
 ) -> Figure:
     """Draw `variable` over `over`; the line is the mean over repeats, the band their range (or interval, std).
 
-    Of a study, each cell gets its lines. Tasks are parted by dashed lines; `tasks` shows only steps in which
-    one of them was trained. Missing values leave a gap.
+    Of a study with several evaluation sets, each set has a panel and each cell a line in it; in an `ax` of yours
+    everything is in one. Tasks are parted by dashed lines; `tasks` shows only steps in which one of them was trained.
     """
-    curves, roots = _curves(source, group)
-    if tasks is not None:
-        curves = {label: _only(data, tasks) for label, data in curves.items()}
     with house_style():
+        table = data(source, variable=variable, group=group, eval_sets=eval_sets, tasks=tasks, over=over, band=band)
+        label = variable.replace("_", " ") + axis_end(table.attrs["units"], table.attrs["direction"])
+        note = band_note(set(table.loc[table["mean"].notna(), "n"]), band)
+        sets = list(dict.fromkeys(table["eval_set"]))
+        if ax is None and len(sets) > 1 and table["cell"].nunique() > 1:
+            return stamp(_panels(table, sets, over, label, note), roots_in(source))
         ax = axes(ax)
-        lines: dict[str, Any] = {}
-        for label, data in curves.items():
-            if variable not in data:
-                raise unknown_name(f"{group}: variable", variable, [str(name) for name in data.data_vars])
-            if over not in data.coords:
-                raise unknown_name("over", over, [str(n) for n, c in data.coords.items() if c.dims == ("step",)])
-            extra = [str(dim) for dim in data[variable].dims if dim not in ("step", "eval_set", "repeat")]
-            if extra:
-                raise WaterjarError(f"{variable} is per {', '.join(extra)}: learning curves have no place for it")
-            chosen = _chosen(data, eval_sets)
-            for name in chosen:
-                parts = (label,) if label and len(chosen) == 1 else (label, name)
-                key = " · ".join(part for part in parts if part)
-                lines[key] = data[variable].sel(eval_set=name) if name else data[variable]
-        styles = line_styles(list(lines))
-        for name, curve in lines.items():
-            rest = [dim for dim in curve.dims if dim != "step"]
-            values = curve.transpose(*rest, "step").values.reshape(-1, curve.sizes["step"])
-            draw_mean(ax, curve[over].values, values, styles[name], label=name, band=band)
-        example = next(iter(curves.values()))
-        mark_tasks(ax, example[over].values, list(example["train_task"].values))
-        attributes = example[variable].attrs
+        several_cells, several_sets = (table[column].nunique() > 1 for column in ("cell", "eval_set"))
+        lines: dict[str, pd.DataFrame] = {}
+        for (cell, eval_set), part in table.groupby(["cell", "eval_set"], sort=False):
+            parts = [cell] * several_cells + [eval_set] * (several_sets or not several_cells)
+            lines[" · ".join(name for name in parts if name)] = part
+        _lines(ax, lines, over)
         ax.set_xlabel(over.replace("_", " "))
-        unit = attributes.get("units", "1")
-        unit_text = "" if unit == "1" else f" ({unit})"
-        ax.set_ylabel(variable.replace("_", " ") + unit_text + _ARROWS[attributes.get("direction", "none")])
-        repeats = {len(curve["seed"]) for curve in lines.values() if "repeat" in curve.dims}
-        note = band_note(repeats, band)
+        ax.set_ylabel(label)
         if len(lines) > 1 or next(iter(lines)) or note:
             ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, title=note, alignment="left")
-        return stamp(figure_of(ax), roots)
+        return stamp(figure_of(ax), roots_in(source))
 
 
-def _curves(source: Run | Study, group: str) -> tuple[dict[str, xr.Dataset], list[str | None]]:
-    if isinstance(source, Run):
-        return {"": source.load(group)}, [source.root_hash]
-    if isinstance(source, Study):
-        loaded = source.load(group)
-        names = source.cell_names if len(source.cells) > 1 else dict.fromkeys(source.cells, "")
-        return {names[cell]: data for cell, data in loaded.items()}, [run.root_hash for run in source]
-    raise WaterjarError(f"learning_curves shows a run or a study, not {type(source).__name__}: open it first")
+def _panels(table: pd.DataFrame, sets: list[str], over: str, label: str, note: str | None) -> Figure:
+    rows, columns, size = panel_grid(len(sets), 2.9, 2.1)
+    figure = canvas(None, (size[0], size[1] + 0.6))
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    titles = labels(sets, most=40, width=30)
+    for ax, eval_set in zip(panels, sets, strict=False):
+        of_set = table[table["eval_set"] == eval_set]
+        lines = {str(cell): part for cell, part in of_set.groupby("cell", sort=False)}
+        _lines(ax, lines, over, bare=True)
+        ax.set_title(titles[eval_set], pad=14, fontsize=9)
+    for ax in panels[len(sets) :]:
+        ax.set_visible(False)
+    for i, ax in enumerate(panels[: len(sets)]):
+        if i + columns >= len(sets):
+            ax.set_xlabel(over.replace("_", " "))
+            ax.tick_params(labelbottom=True)
+        if i % columns == 0:
+            ax.set_ylabel(label)
+    handles, names = panels[0].get_legend_handles_labels()
+    legend_outside(figure, dict(zip(names, handles, strict=True)), note)
+    return figure
+
+
+def _lines(ax: Axes, lines: dict[str, pd.DataFrame], over: str, *, bare: bool = False) -> None:
+    """The lines of one panel; `bare` where the legend is one below all panels."""
+    styles, shown_as = line_styles(list(lines)), labels(lines, most=44, width=None if bare else 30)
+    for name, part in lines.items():
+        draw_curve(ax, part[over].to_numpy(float), part, styles[name], shown_as[name])
+    longest = max(lines.values(), key=lambda part: part["train_task"].nunique())
+    mark_tasks(ax, longest[over].to_numpy(float), longest["train_task"].tolist())
+    shown = pd.concat(list(lines.values()))
+    if not shown["mean"].notna().any():
+        why = list(dict.fromkeys(shown.loc[shown["reason"] != "", "reason"]))
+        say(ax, f"no value: {'; '.join(why[:3])}" if why else "no step was recorded")
 
 
 def _only(data: xr.Dataset, tasks: Sequence[str]) -> xr.Dataset:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import xarray as xr
+import pandas as pd
 
-from waterjar.run.reader import Run
-from waterjar.run.study import Study
-from waterjar.view.results import result_of, roots_in, stack
+from waterjar.errors import WaterjarError
+from waterjar.view.figures._stack import draw_stack
+from waterjar.view.results import Source, result_of, roots_in, snapshot_table
 from waterjar.view.style import canvas, house_style, stamp
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TITLE = "Plasticity over training"
+CAPTION = (
+    "One panel per metric of features and weights: a line is the mean over repeats, red dashed lines part the "
+    "tasks. Units that fall dormant and ranks that shrink while weights grow are signs of a network losing its "
+    "ability to learn."
+)
+NEEDS = ("plasticity",)
 METRICS = (
     "dormant_units",
     "active_units",
@@ -28,8 +35,25 @@ METRICS = (
 )
 
 
+def data(
+    source: Source,
+    *,
+    metrics: Sequence[str] = METRICS,
+    layer: str | None = None,
+    over: str = "total_epoch",
+    band: str = "interval",
+    **settings: Any,
+) -> pd.DataFrame:
+    """One row per metric, cell and snapshot: metric, cell, layer, snapshot, train_task, `over`, mean, low, high, n,
+    reason. `layer` is the last one by default; `settings` go to `plasticity.measure`.
+    """
+    if not metrics:
+        raise WaterjarError(f"metrics is empty: some of {', '.join(METRICS)} would be right")
+    return snapshot_table(result_of(source, "plasticity", settings), metrics, layer=layer, over=over, band=band)
+
+
 def plasticity_stack(
-    source: Run | Study | xr.Dataset,
+    source: Source,
     *,
     metrics: Sequence[str] = METRICS,
     layer: str | None = None,
@@ -39,10 +63,10 @@ def plasticity_stack(
     **settings: Any,
 ) -> Figure:
     """Draw plasticity metrics over training, of one layer (the last one by default); `settings` go to `measure`."""
-    result = result_of(source, "plasticity", settings)
     with house_style():
+        table = data(source, metrics=metrics, layer=layer, over=over, band=band, **settings)
         figure = canvas(figure, (6.4, 1.15 * len(metrics) + 1.2))
-        panels = stack(result, metrics, figure, layer=layer, over=over, band=band)
+        panels = draw_stack(figure, table, metrics, over=over, band=band)
         panels[0].set_title("Plasticity", pad=14)
         figure.align_ylabels(panels)
-        return stamp(figure, roots_in(result))
+        return stamp(figure, roots_in(source))

@@ -1,0 +1,143 @@
+"""`waterjar plot`: one figure of a study, or all that it has the data for, as files for a paper."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from waterjar.cli.measured import Set, Where, run_diagnose, study_at, warn
+from waterjar.cli.output import AsJson, print_json, print_rich, row, table, visible
+
+if TYPE_CHECKING:
+    from waterjar.diagnose.study import Diagnosis
+    from waterjar.run.study import Study
+    from waterjar.view.figures import Description
+
+NAME = "plot"
+FORMATS = ("pdf", "svg", "png")
+ALL = "all"
+
+
+def command(
+    path: Annotated[Path | None, typer.Argument(help="A study, or a run.")] = None,
+    figure: Annotated[str | None, typer.Option(help="The figure's name, or all; --list has them.")] = None,
+    out: Annotated[Path | None, typer.Option(help="x.pdf, x.svg or x.png; of all figures, a folder.")] = None,
+    sets: Set = None,
+    where: Where = None,
+    kind: Annotated[str, typer.Option("--format", help="Of all figures: pdf, svg or png.")] = "pdf",
+    listing: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a figure of what was measured, as a file that carries the root hashes of its runs."""
+    from waterjar.errors import WaterjarError, unknown_name  # noqa: PLC0415 - not for --help
+    from waterjar.view import figures  # noqa: PLC0415
+    from waterjar.view.style import check_target  # noqa: PLC0415
+
+    if listing:
+        _list([figures.describe(name) for name in figures.available()], as_json)
+        return
+    if path is None or figure is None or out is None:
+        raise WaterjarError("a study, a figure and a file are needed: waterjar plot DIR --figure NAME --out x.pdf")
+    if figure != ALL and figure not in figures.available():
+        raise unknown_name("--figure", figure, [*figures.available(), ALL])
+    if kind not in FORMATS:
+        raise unknown_name("--format", kind, FORMATS)
+    settings = _settings(sets)
+    if figure == ALL:
+        if settings:
+            raise WaterjarError("--set is for one figure: name it with --figure")
+        drawn = _all(study_at(path, where), out, kind)
+    else:
+        check_target(out)
+        found = _measured(study_at(path, where), figures.describe(figure), settings)
+        warn(found)
+        drawn = {"drawn": {figure: str(figures.save(figures.draw(figure, found, **settings), out))}, "passed_over": {}}
+    if as_json:
+        print_json(drawn)
+        return
+    for file in drawn["drawn"].values():
+        sys.stdout.write(f"{visible(file)}\n")
+    for name, why in drawn["passed_over"].items():
+        sys.stderr.write(f"waterjar: {name}: not drawn: {visible(why)}\n")
+
+
+def _list(known: list[Description], as_json: bool) -> None:
+    if as_json:
+        print_json([{"name": d.name, "title": d.title, "caption": d.caption, "needs": list(d.needs)} for d in known])
+        return
+    made = table("figures", ["name", "title", "needs"])
+    for about in known:
+        needs = " and ".join(need.replace("|", " or ") for need in about.needs) or "recorded accuracies"
+        row(made, about.name, about.title, needs)
+    print_rich(made)
+
+
+def _settings(given: list[str] | None) -> dict[str, Any]:
+    """`band=std` -> {"band": "std"}; values are read as YAML."""
+    import yaml  # noqa: PLC0415
+
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+
+    found: dict[str, Any] = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise WaterjarError(f"--set {text}: key=value would be right")
+        if key in ("ax", "figure", "source"):
+            raise WaterjarError(f"--set {text}: {key} is for Python; settings of the figure would be right")
+        try:
+            found[key] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise WaterjarError(f"--set {text}: {value!r} cannot be read: {error}") from error
+    return found
+
+
+def _measured(study: Study, about: Description, settings: dict[str, Any]) -> Diagnosis:
+    """What a figure needs, measured under a progress bar; what it asks for by its own settings it measures itself."""
+    from waterjar.diagnose.registry import families  # noqa: PLC0415
+    from waterjar.diagnose.study import Diagnosis  # noqa: PLC0415
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+
+    found = Diagnosis(study, {})
+    for need in about.needs:
+        able = need.split("|")
+        for name in able:
+            own = {
+                key.removeprefix(f"{name}."): value
+                for key, value in settings.items()
+                if key.removeprefix(f"{name}.") in families()[name].defaults and key not in about.settings
+            }
+            try:
+                one = run_diagnose(study, [name], {name: own}, fresh=False)
+            except WaterjarError as error:
+                if len(able) == 1:
+                    raise
+                found.passed_over[name] = str(error)
+                continue
+            found.results.update(one.results)
+            found.seals.update(one.seals)
+    return found
+
+
+def _all(study: Study, folder: Path, kind: str) -> dict[str, dict[str, str]]:
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.view import figures  # noqa: PLC0415
+    from waterjar.view.style import house_style  # noqa: PLC0415
+
+    if folder.suffix.lower().lstrip(".") in FORMATS or folder.is_file():
+        raise WaterjarError(f"--out {folder}: a folder would be right for all figures; --format names the kind of file")
+    with house_style():  # without matplotlib none can be drawn: say so once
+        pass
+    found = run_diagnose(study, None, {}, fresh=False)
+    warn(found)
+    drawn: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    for name in figures.available():
+        try:
+            drawn[name] = str(figures.save(figures.draw(name, found), folder / f"{name}.{kind}"))
+        except WaterjarError as error:  # it says why this study cannot have this figure
+            refused[name] = str(error)
+    return {"drawn": drawn, "passed_over": refused}

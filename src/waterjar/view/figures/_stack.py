@@ -1,0 +1,55 @@
+"""Panels below each other, one per metric, over training: what the plasticity and geometry stacks share."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from waterjar.diagnose.registry import find_metric
+from waterjar.view.curves import band_note, draw_curve, mark_tasks, say
+from waterjar.view.style import axis_end, labels, legend_outside, line_styles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw_stack(figure: Figure, table: pd.DataFrame, metrics: Sequence[str], *, over: str, band: str) -> list[Axes]:
+    """One panel per metric of a table as `results.snapshot_table` gives it: a line and a band per cell."""
+    panels = list(figure.subplots(len(metrics), 1, sharex=True, squeeze=False)[:, 0])
+    cells = list(dict.fromkeys(table["cell"]))
+    styles = line_styles(cells)
+    shown_as = labels(cells)
+    tasks = {cell: part["train_task"].nunique() for cell, part in table.groupby("cell", sort=False)}
+    parted = max(cells, key=lambda cell: tasks[cell])  # the one with most tasks
+    for row, (ax, metric) in enumerate(zip(panels, metrics, strict=True)):
+        of_metric = table[table["metric"] == metric]
+        for cell in cells:
+            part = of_metric[of_metric["cell"] == cell]
+            x = part[over].to_numpy(float)
+            if part["mean"].notna().any():
+                draw_curve(ax, x, part, styles[cell], shown_as[cell])
+            if cell == parted:
+                mark_tasks(ax, x, part["train_task"].tolist(), names=row == 0)
+        ax.set_ylabel(axis_label(metric))
+        if not of_metric["mean"].notna().any():
+            why = list(dict.fromkeys(of_metric.loc[of_metric["reason"] != "", "reason"]))
+            say(ax, "; ".join(why[:3]) or "no snapshot")
+            ax.set_yticks([])
+    panels[-1].set_xlabel(over.replace("_", " "))
+    note = band_note(set(table.loc[table["mean"].notna(), "n"]), band)
+    handles = {label: handle for ax in panels for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    named = handles if len(cells) > 1 else {}
+    if named or note:
+        legend_outside(figure, named, note)
+    return panels
+
+
+def axis_label(metric: str, width: int = 14) -> str:
+    """A metric's name with its unit and the arrow that says which way is better, in short lines."""
+    declared = find_metric(metric)
+    return "\n".join(textwrap.wrap(metric.replace("_", " "), width)) + axis_end(declared.units, declared.direction)

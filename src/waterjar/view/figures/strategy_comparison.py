@@ -1,0 +1,201 @@
+"""Strategies side by side: a metric per cell with its interval, and what a corrected test says of the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.registry import find_metric
+from waterjar.diagnose.rigidity.baseline import DEFAULT, find_baselines
+from waterjar.diagnose.study import Diagnosis
+from waterjar.errors import WaterjarError
+from waterjar.stats.intervals import mean_interval
+from waterjar.view.curves import say
+from waterjar.view.figures._rows import draw_estimates, name_rows
+from waterjar.view.results import Source, diagnosis_of, roots_in
+from waterjar.view.style import axis_end, canvas, counted, drawn, foot_note, house_style, marker_styles, short, stamp
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "Strategies compared"
+CAPTION = (
+    "The mean of each strategy with its interval, small markers are seeds; beside each row stands the corrected p "
+    "of its difference to the baseline. A bracket and stars mark a significant difference; without them, the runs "
+    "do not settle it."
+)
+NEEDS = ("continual|rigidity",)
+METRICS = ("patched_accuracy", "masked_accuracy", "average_accuracy")
+LEVELS = (0.05, 0.01, 0.001)
+CORRECTIONS = {"holm": "Holm", "benjamini_hochberg": "Benjamini-Hochberg"}
+
+
+def stars(p_corrected: float, smallest_exact_p: float, alpha: float = 0.05) -> str:
+    """One star where the corrected p is at most alpha, a second and third at 0.01 and 0.001, if seeds can carry them.
+
+    A t test of three pairs may give p < 0.001, but only by trusting its distribution: the exact test of so few cannot
+    go below 0.25. So beyond the first, a star needs a design whose exact test could reach its level.
+
+    >>> stars(0.0005, 0.25), stars(0.0005, 0.0001), stars(0.2, 0.0001)
+    ('*', '***', '')
+    """
+    if not p_corrected <= alpha:
+        return ""
+    return "*" * (1 + sum(p_corrected <= level and smallest_exact_p <= level for level in LEVELS[1:]))
+
+
+def data(
+    source: Source,
+    *,
+    metrics: Sequence[str] | None = None,
+    baseline: str = DEFAULT,
+    paired: bool = True,
+    test: str | None = None,
+    correction: str = "holm",
+    alpha: float = 0.05,
+    **settings: Any,
+) -> pd.DataFrame:
+    """One row per metric, cell and seed: metric, cell, seed, value, missing (why, where it is NaN), and what
+    `diagnose.compare` says of the cell: mean, low, high, n, is_baseline, difference, p_value, p_corrected, significant,
+    stars, test, correction, family_size, smallest_exact_p, baseline, reason.
+
+    `metrics` are by default those of METRICS that were measured; `baseline` is a scenario or the name of a cell. A
+    study without that baseline keeps its means. `settings` go to the families of the metrics.
+    """
+    if metrics is not None and not metrics:
+        raise WaterjarError(f"metrics is empty: some of {', '.join(METRICS)} would be right")
+    needs = NEEDS if metrics is None else list(dict.fromkeys(find_metric(name).family for name in metrics))
+    if any(find_metric(name).relative for name in metrics or ()):  # they are differences to the same baseline
+        settings = {"rigidity.baseline": baseline, **settings}
+    diagnosis = diagnosis_of(source, needs, settings)
+    names = list(metrics or _measured(diagnosis))
+    values = diagnosis.table(names).rename(columns={"reason": "missing"})
+    compared = _compared(diagnosis, names, values, baseline, paired, test, correction, alpha)
+    compared["stars"] = [
+        stars(p, least, alpha) for p, least in zip(compared["p_corrected"], compared["smallest_exact_p"], strict=True)
+    ]
+    kept = [
+        "metric", "group", "mean", "low", "high", "n", "is_baseline", "difference", "p_value", "p_corrected",
+        "significant", "stars", "test", "correction", "family_size", "smallest_exact_p", "baseline", "reason",
+    ]  # fmt: skip
+    table = values[["metric", "name", "seed", "value", "missing"]].rename(columns={"name": "cell"})
+    found = table.merge(compared[kept].rename(columns={"group": "cell"}), on=["metric", "cell"], how="left")
+    found["missing"] = found["missing"].replace("present", "")
+    found.attrs = {"alpha": alpha}
+    return found
+
+
+def _measured(diagnosis: Diagnosis) -> list[str]:
+    names = [n for n in METRICS if find_metric(n).scalar in diagnosis.results.get(find_metric(n).family, {})]
+    if not names:
+        raise WaterjarError(f"none of {', '.join(METRICS)} was measured: name others with metrics=")
+    return names
+
+
+def _compared(
+    diagnosis: Diagnosis,
+    names: Sequence[str],
+    values: pd.DataFrame,
+    baseline: str,
+    paired: bool,
+    test: str | None,
+    correction: str,
+    alpha: float,
+) -> pd.DataFrame:
+    found, notes = find_baselines(diagnosis.study, baseline)
+    if any(found.values()):
+        return compare_cells(
+            diagnosis, names, baseline=baseline, paired=paired, test=test, correction=correction, alpha=alpha
+        )
+    why = f"{next(iter(notes.values()), 'there is no baseline')}: name one with baseline="
+    rows = []
+    for (metric, name), part in values.groupby(["metric", "name"], sort=False):
+        interval = mean_interval(part["value"].to_numpy(), confidence=1 - alpha)
+        rows.append({"metric": metric, "group": name, "mean": interval.estimate, "low": interval.low,
+                     "high": interval.high, "n": interval.n})  # fmt: skip
+    none = dict.fromkeys(("difference", "p_value", "p_corrected", "smallest_exact_p"), np.nan)
+    return pd.DataFrame(rows).assign(
+        is_baseline=False, significant=False, test="", correction="", family_size=0, baseline="", reason=why, **none
+    )
+
+
+def strategy_comparison(
+    source: Source,
+    *,
+    metrics: Sequence[str] | None = None,
+    baseline: str = DEFAULT,
+    paired: bool = True,
+    test: str | None = None,
+    correction: str = "holm",
+    alpha: float = 0.05,
+    figure: Figure | None = None,
+    **settings: Any,
+) -> Figure:
+    """Draw one panel per metric, a row per cell; `settings` go to the families of the metrics."""
+    with house_style():
+        table = data(
+            source, metrics=metrics, baseline=baseline, paired=paired, test=test, correction=correction, alpha=alpha,
+            **settings,
+        )  # fmt: skip
+        cells, names = (list(dict.fromkeys(table[column])) for column in ("cell", "metric"))
+        figure = canvas(figure, (3.2 * len(names) + 1.2, 0.5 * max(len(cells), 2) + 1.6))
+        panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+        for ax, metric in zip(panels, names, strict=True):
+            declared = find_metric(metric)
+            part = table[table["metric"] == metric]
+            draw_estimates(ax, part, marker_styles(cells))
+            ax.set_xlabel((declared.symbol or metric.replace("_", " ")) + axis_end(declared.units, declared.direction))
+            if part["mean"].notna().any():
+                _significance(ax, part.drop_duplicates("cell").set_index("cell"), cells)
+            else:
+                why = part.loc[part["missing"] != "", "missing"].value_counts()
+                say(ax, "; ".join(f"{n} {reason}" for reason, n in why.items()))
+        name_rows(panels[0], cells)
+        foot_note(figure, _note(table))
+        return stamp(figure, roots_in(source))
+
+
+def _significance(ax: Axes, rows: pd.DataFrame, cells: list[str]) -> None:
+    """Corrected p and stars at the right of every row; a bracket from the baseline to every row that differs."""
+    left, right = ax.get_xlim()
+    ticks = [tick for tick in ax.get_xticks() if left <= tick <= right]
+    step = (right - left) * 0.045
+    reach = 0
+    for i, cell in enumerate(cells):
+        line = rows.loc[cell]
+        if not line["stars"] or line["baseline"] not in rows.index:
+            continue
+        other = cells.index(line["baseline"])
+        x = right + step * (reach + 0.5)
+        reach += 1
+        ax.plot([x - step / 3, x, x, x - step / 3], [other, other, i, i], color="black", linewidth=0.9, gid="bracket")
+    edge = right + step * (reach + 0.5)
+    for i, cell in enumerate(cells):
+        p = rows.loc[cell, "p_corrected"]
+        text = "baseline" if rows.loc[cell, "is_baseline"] else "no p" if rows.loc[cell, "baseline"] else ""
+        if np.isfinite(p):
+            text = f"p = {p:.2g} {rows.loc[cell, 'stars']}".rstrip()
+        ax.text(edge, i, text, va="center", ha="left", fontsize=7, color="#333333")
+    ax.set_xlim(left, edge + (right - left) * 0.32)
+    ax.set_xticks(ticks)
+
+
+def _note(table: pd.DataFrame) -> str:
+    level = f"{100 * (1 - table.attrs['alpha']):g} % t interval"
+    said = [f"mean and {level}, n = {counted(table['n'], 'seed')}"]
+    tested = table[(table["test"] != "") & table["p_corrected"].notna()]
+    if len(tested):
+        first = tested.iloc[0]
+        kinds = "/".join(dict.fromkeys(tested["test"].str.replace("_", " ")))
+        said.append(f"{kinds} test, {CORRECTIONS[first['correction']]} over {first['family_size']:g} tests")
+        least = tested["smallest_exact_p"].min()
+        said.append(f"* p ≤ {table.attrs['alpha']:g}; with so few seeds an exact test cannot go below p = {least:.2g}")
+    else:
+        reason = next((text for text in table["reason"] if text), "nothing to test")
+        said.append(f"no test: {drawn(short([reason], 110)[reason])}")
+    return "; ".join(said[:2]) + "".join(f"\n{more}" for more in said[2:])

@@ -1,0 +1,144 @@
+"""Accuracy on every task after training on every task: what is kept, what is lost, what is there before its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from waterjar.diagnose.continual._loading import load_cell, read_roots
+from waterjar.diagnose.continual._reading import read_curves
+from waterjar.diagnose.continual._settings import check_settings
+from waterjar.errors import WaterjarError
+from waterjar.run.schema import JOINT
+from waterjar.run.study import Entry, Study
+from waterjar.view.curves import BANDS, mean_table
+from waterjar.view.figures._heatmap import hatch, panel_grid, write_in
+from waterjar.view.results import Source, cell_labels, roots_in, study_of
+from waterjar.view.style import canvas, counted, foot_note, house_style, labels, stamp
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "Task matrix"
+CAPTION = (
+    "Accuracy on each task (rows) at the end of training on each task (columns), mean over repeats; hatched: no "
+    "value. Along a row, a drop right of the diagonal is forgetting, and left of it is what earlier tasks already "
+    "gave."
+)
+NEEDS = ()
+
+
+def data(
+    source: Source, *, variable: str = "accuracy", eval_sets: Sequence[str] | None = None, band: str = "interval"
+) -> pd.DataFrame:
+    """One row per cell, train task and eval task: cell, train_task, eval_task, eval_set, mean, low, high, n, reason.
+
+    Evaluation sets are chosen as the continual family does: one per task, `eval_sets` names others. Joint training
+    has one train task, "joint".
+    """
+    study = study_of(source, "task_matrix shows recorded accuracies")
+    names = cell_labels(study)
+    parts = [_of_cell(names[cell], study, runs, variable, eval_sets, band) for cell, runs in study.cells.items()]
+    if not any(len(part) for part in parts):
+        raise WaterjarError(f"no run of {study.path} has the group 'performance'")
+    return pd.concat([part for part in parts if len(part)], ignore_index=True)
+
+
+def _of_cell(
+    cell: str, study: Study, runs: list[Entry], variable: str, eval_sets: Sequence[str] | None, band: str
+) -> pd.DataFrame:
+    settings = check_settings(
+        metric_type="accuracy", variable=variable, integrator="final", eval_sets=eval_sets, chance=None,
+        floor_at_chance=False, bounded=True, eps=1e-8, forgetting_reference="max",
+    )  # fmt: skip
+    paths = [study.path / entry.name for entry in runs]
+    roots = read_roots(paths)
+    performance = load_cell(roots, "performance", settings.read)
+    if performance is None:
+        return pd.DataFrame()
+    curves = read_curves(performance, None, None, settings, str(paths[0]))
+    known = list(roots[paths[0]]["attributes"]["tasks"])
+
+    def task(place: int) -> str:
+        return str(known[place]) if 0 <= place < len(known) else f"task {place}"
+
+    joint = not (performance["train_task_index"].values >= 0).any()
+    columns = [JOINT] if joint else [task(place) for place in curves.tasks]
+    ends, codes = curves.overall.ends, curves.overall.end_reasons
+    parts = []
+    for i, trained in enumerate(columns):
+        about = {
+            "cell": cell,
+            "train_task": trained,
+            "eval_task": [task(place) for place in curves.eval_sets],
+            "eval_set": list(curves.eval_sets.values()),
+        }
+        parts.append(pd.DataFrame(about).join(mean_table(ends[:, i], codes[:, i], band=band)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def task_matrix(
+    source: Source,
+    *,
+    variable: str = "accuracy",
+    eval_sets: Sequence[str] | None = None,
+    band: str = "interval",
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw accuracy by eval task and train task, one panel per cell, all in one colour scale from 0 to 1."""
+    with house_style():
+        table = data(source, variable=variable, eval_sets=eval_sets, band=band)
+        cells = list(dict.fromkeys(table["cell"]))
+        tasks = max(table["eval_task"].nunique(), table["train_task"].nunique())
+        side = min(max(2.0, 0.5 * tasks + 1.2), 6.0)
+        rows, columns, size = panel_grid(len(cells), side + 0.7, side + 0.4)
+        figure = canvas(figure, size)
+        panels = figure.subplots(rows, columns, squeeze=False)
+        titles = labels(cells, most=34, width=18)
+        picture: Any = None
+        for ax, cell in zip(panels.ravel(), cells, strict=False):
+            picture = _panel(ax, table[table["cell"] == cell], tasks)
+            ax.set_title(titles[cell])
+        for ax in panels.ravel()[len(cells) :]:
+            ax.set_visible(False)
+        figure.colorbar(picture, ax=panels, panchor=False, label=f"{variable.replace('_', ' ')} ↑", shrink=0.8)
+        counts = {int(n) for n in table.loc[table["mean"].notna(), "n"]}
+        note = f"mean of {counted(counts, 'repeat')}" if counts else "no value"
+        if counts and max(counts) > 1:
+            note += f", ± half the {BANDS[band].removesuffix(' of')}"
+        foot_note(figure, note)
+        return stamp(figure, roots_in(source))
+
+
+def _panel(ax: Axes, part: pd.DataFrame, tasks: int) -> Any:
+    trained, evaluated = (list(dict.fromkeys(part[f"{kind}_task"])) for kind in ("train", "eval"))
+    grid = {
+        column: part.pivot(index="eval_task", columns="train_task", values=column)
+        .reindex(index=evaluated, columns=trained)
+        .to_numpy(float)
+        for column in ("mean", "low", "high")
+    }
+    mean = grid["mean"]
+    picture = ax.imshow(mean, cmap="cividis", vmin=0.0, vmax=1.0, interpolation="nearest")
+    hatch(ax, np.isnan(mean))
+    half = (grid["high"] - grid["low"]) / 2
+    texts = np.full(mean.shape, "", object)
+    for place in zip(*np.nonzero(np.isfinite(mean)), strict=True):
+        spread = f"\n± {half[place]:.2f}" if np.isfinite(half[place]) and tasks <= 6 else ""
+        texts[place] = f"{mean[place]:.2f}{spread}"
+    if tasks <= 12:
+        write_in(ax, picture, texts, 8.0 if tasks <= 6 else 6.0)
+    ax.set_anchor("W")  # of one column, it stands where the others begin
+    ax.grid(False)
+    shown = labels([*trained, *evaluated], most=14)
+    step = -(-tasks // 12)
+    turned = 90 if max(len(shown[name]) for name in trained) > 6 or tasks > 6 else 0
+    ax.set_xticks(range(0, len(trained), step), [shown[name] for name in trained[::step]], rotation=turned)
+    ax.set_yticks(range(0, len(evaluated), step), [shown[name] for name in evaluated[::step]])
+    ax.set_xlabel("after training on")
+    ax.set_ylabel("accuracy on")
+    return picture

@@ -1,0 +1,113 @@
+"""correlation_heatmap and cost_accuracy: numbers over runs, against scipy and by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import waterjar
+from waterjar.diagnose.study import Diagnosis, diagnose
+from waterjar.errors import WaterjarError
+from waterjar.view import figures
+
+
+def test_correlations_are_those_of_scipy(whole: Diagnosis) -> None:
+    names = ["patched_accuracy", "average_accuracy", "seconds", "effective_rank"]
+    table = figures.data("correlation_heatmap", whole, metrics=names)
+    assert len(table) == 6 and set(table["n"]) == {9}
+    values = whole.table(names).pivot(index=["cell", "seed"], columns="metric", values="value")
+    for line in table.itertuples():
+        found = stats.spearmanr(values[line.x], values[line.y])
+        assert line.r == pytest.approx(found.statistic)
+        assert line.p_value == pytest.approx(found.pvalue)
+        assert line.significant == (line.p_corrected <= 0.05)
+
+
+def test_the_matrix_is_symmetric_and_marks_what_is_unsure(whole: Diagnosis) -> None:
+    names = ["patched_accuracy", "average_accuracy", "seconds", "effective_rank"]
+    figure = figures.draw("correlation_heatmap", whole, metrics=names)
+    table = figures.data("correlation_heatmap", whole, metrics=names)
+    ax = figure.axes[0]
+    shown = np.asarray(ax.images[0].get_array())
+    np.testing.assert_array_equal(shown, shown.T)
+    np.testing.assert_array_equal(np.diag(shown), 1.0)
+    order = [label.get_text().replace(" ", "_") for label in ax.get_xticklabels()]
+    assert sorted(order) == sorted(names)
+    for line in table.itertuples():
+        assert shown[order.index(line.x), order.index(line.y)] == line.r
+    texts = {(int(t.get_position()[1]), int(t.get_position()[0])): t.get_text() for t in ax.texts}
+    for line in table.itertuples():
+        text = texts[order.index(line.x), order.index(line.y)]
+        assert text.startswith("(") != line.significant
+    assert "n = 9 runs" in figure.axes[1].get_ylabel()
+
+
+def test_the_baselines_zeros_take_no_part(whole: Diagnosis) -> None:
+    table = figures.data("correlation_heatmap", whole, metrics=["pd", "patched_accuracy"])
+    assert table["n"].tolist() == [6] and table["n_missing"].tolist() == [3]
+    assert "pd" in set(figures.data("correlation_heatmap", whole)["x"]) | set(
+        figures.data("correlation_heatmap", whole)["y"]
+    )
+
+
+def test_too_little_to_correlate(tmp_path: Path, whole: Diagnosis) -> None:
+    with waterjar.Recorder(tmp_path / "s" / "a", {"learner": "x"}, eval_sets={"t": 0}, tasks=["t"]) as recorder:
+        recorder.log(train_task="t", epoch=0, performance={"accuracy": [0.5]})
+    with pytest.raises(WaterjarError, match="two metrics that differ between runs are needed"):
+        figures.draw("correlation_heatmap", waterjar.open_study(tmp_path / "s"))
+    with pytest.raises(WaterjarError, match="did you mean 'seconds'"):
+        figures.draw("correlation_heatmap", whole, metrics=["second", "pd"])
+    constant = figures.draw("correlation_heatmap", whole, metrics=["flops", "peak_memory", "seconds"])
+    assert any(patch.get_gid() == "hatched" for patch in constant.axes[0].patches)
+
+
+def test_costs_and_accuracies_by_hand(tmp_path: Path) -> None:
+    for seed, seconds, accuracy in ((1, 10.0, 0.5), (2, 14.0, 0.7), (3, 12.0, 0.6)):
+        with waterjar.Recorder(
+            tmp_path / "s" / f"a-{seed}", {"learner": "a"}, seeds=[seed], eval_sets={"t": 0}, tasks=["t"]
+        ) as recorder:
+            for epoch in (0, 1):
+                recorder.log(
+                    train_task="t", epoch=epoch, performance={"accuracy": [accuracy * epoch]},
+                    resources={"seconds": seconds / 2, "flops": 1e9},
+                )  # fmt: skip
+    with waterjar.Recorder(tmp_path / "s" / "b", {"learner": "b"}, seeds=[1], eval_sets={"t": 0}, tasks=["t"]) as free:
+        free.log(train_task="t", epoch=0, performance={"accuracy": [0.1]}, resources={"seconds": 1.0})
+    study = waterjar.open_study(tmp_path / "s")
+    table = figures.data("cost_accuracy", study)
+    of_a = table[table.cell == "a"].iloc[0]
+    assert (of_a["cost_mean"], of_a["accuracy_mean"], of_a["cost_n"]) == (12.0, pytest.approx(0.6), 3)
+    np.testing.assert_allclose(of_a[["cost_low", "cost_high"]].tolist(), stats.t.interval(0.95, 2, 12, 2 / np.sqrt(3)))
+    figure = figures.draw("cost_accuracy", study)
+    ax = figure.axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("seconds (s) ↓", "average accuracy ↑")
+    bars = {bar.get_label(): bar for bar in ax.containers}
+    assert bars["a"].lines[0].get_xdata()[0] == 12.0
+    across, up = (lines.get_segments()[0] for lines in bars["a"].lines[2])
+    np.testing.assert_allclose(across[:, 0], of_a[["cost_low", "cost_high"]].tolist())
+    np.testing.assert_allclose(up[:, 1], of_a[["accuracy_low", "accuracy_high"]].tolist())
+    seeds = ax.collections[0].get_offsets()
+    np.testing.assert_allclose(seeds, [[10.0, 0.5], [14.0, 0.7], [12.0, 0.6]])
+    flops = figures.data("cost_accuracy", study, cost="flops")
+    assert flops[flops.cell == "b"]["cost_reason"].tolist() == ["not_recorded"]
+    drawn = figures.draw("cost_accuracy", study, cost="flops").axes[0]
+    assert drawn.get_xlabel() == "flops (floating-point operations) ↓"
+    assert len(drawn.containers) == 1  # b has no cost to stand at
+    assert drawn.get_xlim()[0] >= 0
+    with pytest.raises(WaterjarError, match="a metric of the cost family would be right"):
+        figures.draw("cost_accuracy", study, cost="average_accuracy")
+    nothing = figures.draw("cost_accuracy", study, accuracy="forgetting").axes[0]
+    assert "no run has both seconds and forgetting" in nothing.texts[0].get_text()
+
+
+def test_another_accuracy(by_hand: waterjar.Study) -> None:
+    found = diagnose(by_hand, only=["cost", "rigidity"])
+    table = figures.data("cost_accuracy", Diagnosis(by_hand, found.results, passed_over={"continual": "not asked"}))
+    assert set(table["accuracy_metric"]) == {"patched_accuracy"}
+    with pytest.raises(WaterjarError, match="neither of"):
+        empty = found.results["rigidity"].drop_vars("patched_accuracy")
+        figures.data("cost_accuracy", Diagnosis(by_hand, {"cost": found.results["cost"], "rigidity": empty},
+                                                passed_over={"continual": "not asked"}))  # fmt: skip
