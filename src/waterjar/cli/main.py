@@ -17,6 +17,7 @@ from waterjar.cli import (
     ls,
     new,
     plot,
+    report,
     run,
     sensitivity,
     show,
@@ -32,7 +33,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (new, run, ls, show, diagnose, compare, sensitivity, plot, export, import_, verify, doctor):
+for module in (new, run, ls, show, diagnose, compare, sensitivity, plot, report, export, import_, verify, doctor):
     app.command(name=module.NAME)(module.command)
 
 

@@ -1,0 +1,74 @@
+"""`waterjar report`: a study as one HTML file that opens anywhere, or in another format."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waterjar.cli.measured import Fresh, Set, Where, Workers, run_diagnose, settings_by_family
+from waterjar.cli.output import visible
+
+if TYPE_CHECKING:
+    from waterjar.run.study import Study
+
+NAME = "report"
+
+
+def command(
+    path: Annotated[Path, typer.Argument(help="A study, or a run.")],
+    out: Annotated[Path | None, typer.Option(help="The file to write; by default report.html in the study.")] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="html, markdown, latex, json, csv or pdf; by default as --out ends.")
+    ] = None,
+    notebook: Annotated[
+        bool, typer.Option("--notebook", help="Write a Jupyter notebook that opens the study and draws it anew.")
+    ] = False,
+    title: Annotated[str, typer.Option(help="A title; by default the name of the study.")] = "",
+    baseline: Annotated[str, typer.Option(help="A scenario, or the name of a cell.")] = "scratch_t2",
+    where: Where = None,
+    sets: Set = None,
+    fresh: Fresh = False,
+    workers: Workers = None,
+) -> None:
+    """Write what a study shows: verdicts, figures, statistics, settings and seals, with the data inside."""
+    from waterjar.errors import WaterjarError, unknown_name  # noqa: PLC0415 - not for --help
+    from waterjar.view.notebook import write_notebook  # noqa: PLC0415
+    from waterjar.view.report.composing import compose  # noqa: PLC0415
+    from waterjar.view.report.formats import FORMATS, format_of, write  # noqa: PLC0415
+    from waterjar.view.report.story import open_for_report, tell  # noqa: PLC0415
+
+    if form is not None and form not in FORMATS:
+        raise unknown_name("--format", form, FORMATS)
+    if notebook and form is not None:
+        raise WaterjarError("--format and --notebook: one at a time")
+    if form is None and not notebook:
+        form = format_of(out) if out is not None else "html"
+    suffix = ".ipynb" if form is None else FORMATS[form]
+    study = open_for_report(path, where or "")
+    target = out if out is not None else _default(path, study, suffix)
+    story = tell(
+        study,
+        title=title,
+        baseline=baseline,
+        where=where or "",
+        settings=settings_by_family(sets),
+        measure=lambda part, settings: run_diagnose(part, None, settings, fresh, workers),
+    )
+    made = compose(story)
+    if form is None:
+        picked = where or ("" if study.path.resolve() == path.resolve() else f"name == {path.resolve().name!r}")
+        written = write_notebook(made, study.path, target, settings=story.given, where=picked)
+    else:
+        written = write(made, target, form)
+    sys.stderr.write(f"waterjar: {visible(made.status.title)}. {visible(made.status.text)}\n")
+    sys.stdout.write(f"{visible(str(written))}\n")
+
+
+def _default(path: Path, study: Study, suffix: str) -> Path:
+    """In the study; beside a run, which is nobody's to write into."""
+    if path.resolve() == study.path.resolve():
+        return path / f"report{suffix}"
+    return path.resolve().parent / f"{path.resolve().name}-report{suffix}"

@@ -1,0 +1,150 @@
+"""Lines over training with a band around each, a panel per metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from waterjar.view.curves import task_starts
+from waterjar.view.report.blocks import Key
+from waterjar.view.report.charts.theme import boundaries, fade, label_names, layout, numbers
+from waterjar.view.report.numbers import shorten
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: x, its mean, its band (NaN for none), and of how many seeds."""
+
+    name: str
+    x: Sequence[float]
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    n: int
+    dash: str = ""
+    """Where a name has several lines in a panel, the one that tells them apart."""
+    note: str = ""
+
+
+def curve(rows: pd.DataFrame, name: str, x: str, *, dash: str = "", note: str = "") -> Curve:
+    """A line out of rows with the columns x, mean, low, high and n."""
+    rows = rows.sort_values(x, kind="stable")
+    n = int(rows["n"].max()) if len(rows) else 0
+    place, mean, low, high = (rows[column].tolist() for column in (x, "mean", "low", "high"))
+    return Curve(name, place, mean, low, high, n=n, dash=dash, note=note)
+
+
+def curves_panel(
+    curves: Sequence[Curve],
+    keys: Mapping[str, Key],
+    *,
+    title: str,
+    x: str,
+    y: str = "",
+    starts: Sequence[tuple[float, str]] = (),
+    height: int = 280,
+    level: float | None = None,
+    marks: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """A plotly figure with one line and band per curve; `starts` are where tasks begin, `level` a dotted line."""
+    labels = label_names(curve.name for curve in curves)
+    data: list[dict[str, Any]] = []
+    for one in curves:
+        key = keys[one.name]
+        data += _band(one, key)
+        label = labels[one.name] + (f" · {one.note}" if one.note else "")
+        few = sum(value is not None for value in numbers(one.mean)) < 3
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers" if few else "lines",
+                "name": label,
+                "legendgroup": key.group,
+                "x": numbers(one.x),
+                "y": numbers(one.mean),
+                "line": {"color": key.colour, "width": 2, "dash": one.dash or key.dash},
+                "marker": {"color": key.colour, "symbol": key.symbol, "size": 7},
+                "customdata": [
+                    "" if a is None else f" [{a:.4g}, {b:.4g}]"
+                    for a, b in zip(numbers(one.low), numbers(one.high), strict=True)
+                ],
+                "hovertemplate": f"%{{y:.4g}}%{{customdata}}, n = {one.n}<br>at %{{x:.4g}}<extra>{label}</extra>",
+                "connectgaps": False,
+            }
+        )
+    data += [dict(mark) for mark in marks]
+    shapes, notes = boundaries(starts)
+    if level is not None:
+        line = {"color": "#6B7280", "width": 1, "dash": "dot"}
+        shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level, "line": line})
+    made = layout(title=title, x=x, y=y, height=height, shapes=shapes, annotations=notes)
+    if notes and title:
+        made["margin"]["t"] = 52
+    return {"data": data, "layout": made}
+
+
+def _band(one: Curve, key: Key) -> list[dict[str, Any]]:
+    """A polygon per unbroken stretch: plotly would fill over gaps."""
+    made = []
+    stretch: list[tuple[float, float, float]] = []
+    rows = [*zip(numbers(one.x), numbers(one.low), numbers(one.high), strict=True), (None, None, None)]
+    for x, low, high in rows:
+        if x is not None and low is not None and high is not None:
+            stretch.append((x, low, high))
+            continue
+        if len(stretch) > 1:
+            made.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "x": [point[0] for point in stretch] + [point[0] for point in reversed(stretch)],
+                    "y": [point[2] for point in stretch] + [point[1] for point in reversed(stretch)],
+                    "fill": "toself",
+                    "fillcolor": fade(key.colour),
+                    "line": {"width": 0, "color": fade(key.colour)},
+                    "hoverinfo": "skip",
+                    "legendgroup": key.group,
+                    "showlegend": False,
+                }
+            )
+        stretch = []
+    return made
+
+
+def panels_over(
+    frame: pd.DataFrame,
+    by: str,
+    keys: Mapping[str, Key],
+    *,
+    over: str,
+    titles: Mapping[str, str],
+    y: str = "",
+) -> tuple[dict[str, Any], ...]:
+    """A panel per value of the column `by`, a line per cell; tasks are parted as in the cell that has most of them."""
+    longest = max(
+        (part for _, part in frame.groupby("cell", sort=False)), key=lambda part: part["train_task"].nunique()
+    )
+    first = longest[longest[by] == longest[by].iloc[0]].sort_values(over, kind="stable")
+    starts = task_starts(first[over].to_numpy(float), first["train_task"].tolist())
+    made = []
+    for value, part in frame.groupby(by, sort=False):
+        curves = [curve(rows, str(cell), over) for cell, rows in part.groupby("cell", sort=False)]
+        shown = starts if len(starts) > 1 else ()
+        title = titles[str(value)]
+        made.append(curves_panel(curves, keys, title=title, x=over.replace("_", " "), y=y, starts=shown))
+    return tuple(made)
+
+
+def last_values(frame: pd.DataFrame, by: str, over: str, most: int = 4) -> str:
+    """Where every line ends, in words: what a chart of curves shows to who does not see it."""
+    parts = []
+    for value, part in list(frame.groupby(by, sort=False))[:most]:
+        ends = []
+        for cell, rows in part.groupby("cell", sort=False):
+            known = rows[rows["mean"].notna()].sort_values(over, kind="stable")
+            ends.append(f"{shorten(str(cell), 40)} {known['mean'].iloc[-1]:.3g}" if len(known) else f"{cell} none")
+        parts.append(f"{str(value).replace('_', ' ')}: {', '.join(ends)}")
+    return "Last values. " + "; ".join(parts) + "."

@@ -1,0 +1,50 @@
+"""The formats a report comes in, by name."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.view.report.blocks import Report
+
+FORMATS = {
+    "html": ".html",
+    "markdown": ".md",
+    "latex": ".tex",
+    "json": ".json",
+    "csv": ".zip",
+    "pdf": ".pdf",
+}
+"""Name -> how its file ends. `csv` is a zip of files, or a folder where the path has no suffix."""
+
+
+def format_of(path: Path) -> str:
+    """The format that a path asks for by its suffix.
+
+    >>> format_of(Path("a/report.md"))
+    'markdown'
+    """
+    suffix = path.suffix.lower()
+    for name, ending in FORMATS.items():
+        if suffix == ending or (name == "csv" and suffix == ".csv"):
+            return name
+    raise WaterjarError(
+        f"{path}: the name of a report ends in {', '.join(FORMATS.values())}; or say which with --format"
+    )
+
+
+def write(report: Report, path: str | os.PathLike[str], form: str | None = None) -> Path:
+    """Write a report; the format is `form`, or what the path's suffix says."""
+    target = Path(path)
+    name = form or format_of(target)
+    if name not in FORMATS:
+        raise unknown_name("format", name, FORMATS)
+    module = import_module(f"waterjar.view.report.renderers.{'as_' + name if name in ('json', 'csv') else name}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        written: Path = module.write(report, target)
+    except OSError as error:
+        raise WaterjarError(f"could not write {target}: {error.strerror or error}") from error
+    return written

@@ -1,0 +1,102 @@
+"""The finding of a rigidity study in three sentences: what the learners show, how far all lean on the shortcut, who got
+there. Only what intervals carry is claimed; the numbers are those of `diagnose.rigidity`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+
+from waterjar.diagnose.rigidity import pattern as patterns
+from waterjar.view.report.numbers import counted, listed, number
+
+SHORT = {
+    patterns.CLASSICAL: "classical Einstellung",
+    patterns.SHORTCUT: "shortcut rigidity",
+    patterns.SLOW: "slow adaptation",
+    patterns.BENIGN: "benign transfer",
+    patterns.INCONCLUSIVE: "not settled",
+    patterns.BASELINE: "baseline",
+}
+"""A pattern in two words."""
+
+_FOUND = {
+    patterns.CLASSICAL: "{who} {show} the classical Einstellung effect: slower, worse, and more on the shortcut",
+    patterns.SHORTCUT: "{who} {show} shortcut-induced rigidity: quicker and better, because of the shortcut",
+    patterns.SLOW: "{who} {adapt} slowly: later and worse, without leaning more on the shortcut",
+    patterns.BENIGN: "{who} {show} benign transfer: neither a deficit nor added reliance beyond {margin:g}",
+    patterns.INCONCLUSIVE: "{who} {are} not settled by {seeds}",
+}
+
+
+def headline(result: xr.Dataset, settings: Mapping[str, object]) -> list[str]:
+    """A few sentences about a result of `rigidity.measure` over cells."""
+    names = [str(name) for name in result["name"].values]
+    found = [str(pattern) for pattern in result["pattern"].values]
+    learners = [i for i, pattern in enumerate(found) if pattern != patterns.BASELINE]
+    said = [_patterns(names, found, result, settings)] if learners else []
+    said += [text for text in (_reliance(names, found, result), _threshold(names, result, settings)) if text]
+    return said
+
+
+def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: Mapping[str, object]) -> str:
+    bases = {str(base) for base in result["baseline"].values if str(base)}
+    if not bases:
+        return "There is no baseline to compare with: neither delay nor deficit can be told."
+    parts = []
+    learners = [name for name, pattern in zip(names, found, strict=True) if pattern != patterns.BASELINE]
+    for pattern in patterns.PATTERNS:
+        who = [name for name, other in zip(names, found, strict=True) if other == pattern]
+        if not who:
+            continue
+        every = f"all {len(who)} learners" if len(who) == len(learners) and len(who) > 2 else listed(who)
+        one = len(who) == 1
+        seeds = counted(result.sizes["seed"], "seed")
+        words = {
+            "show": "shows" if one else "show",
+            "adapt": "adapts" if one else "adapt",
+            "are": "is" if one else "are",
+        }
+        parts.append(_FOUND[pattern].format(who=every, margin=settings.get("margin", math.nan), seeds=seeds, **words))
+    return f"Compared with {listed(sorted(bases))}, " + "; ".join(parts) + "."
+
+
+def _reliance(names: list[str], found: list[str], result: xr.Dataset) -> str:
+    """How much masking the shortcut costs, learners and baseline alike."""
+    cost = result["sfr_mean"].values
+    clear = [i for i in range(len(names)) if float(result["sfr_low"].values[i]) > 0]
+    if not np.isfinite(cost).any():
+        return "How far anybody relies on the shortcut is not known: there is no accuracy with the shortcut masked."
+    low, high = np.nanmin(cost), np.nanmax(cost)
+    span = number(low) if low == high else f"{number(low)} to {number(high)}"
+    means = f" (means of {counted(result.sizes['seed'], 'seed')})"
+    other = result["random_mask_damage_mean"].values
+    elsewhere = (
+        f", a mask elsewhere {number(np.nanmin(other))} to {number(np.nanmax(other))}"
+        if np.isfinite(other).any()
+        else ""
+    )
+    if len(clear) == len(names):
+        who = "All of them, the baseline included, lean" if patterns.BASELINE in found else "All of them lean"
+        return f"{who} on the shortcut: masking it costs {span} of accuracy{elsewhere}{means}."
+    if not clear:
+        return f"Nobody clearly leans on the shortcut: masking it costs {span} of accuracy{elsewhere}{means}."
+    lean = f"{listed([names[i] for i in clear])} clearly {'leans' if len(clear) == 1 else 'lean'} on the shortcut"
+    return f"{lean}: masking it costs {span} of accuracy over all{elsewhere}{means}."
+
+
+def _threshold(names: list[str], result: xr.Dataset, settings: Mapping[str, object]) -> str:
+    """Who reaches the threshold, where that is not everybody."""
+    tau, budget = settings.get("threshold"), float(np.nanmax(result["budget"].values))
+    if not isinstance(tau, float):
+        return ""
+    seeds = np.isfinite(result["adaptation_epoch"].values).sum(axis=1)
+    level = f"{100 * tau:g} % on the shortcut classes"
+    if not seeds.any():
+        return f"Nobody reaches {level} within {budget:g} epochs, so the delay AD is unknown at this threshold."
+    never = [name for name, n in zip(names, seeds, strict=True) if n == 0]
+    if never:
+        return f"{listed(never)} never {'reaches' if len(never) == 1 else 'reach'} {level} within {budget:g} epochs."
+    return ""

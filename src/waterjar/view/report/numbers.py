@@ -1,0 +1,139 @@
+"""How numbers are written in a report: with units, with intervals, with how many seeds they are from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from waterjar.diagnose.registry import ARROWS, Metric
+
+_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_NONE = "–"
+
+
+def number(value: float) -> str:
+    """Three decimals near 1, three digits elsewhere; a dash where there is none.
+
+    >>> [number(x) for x in (0.12345, -13.81, 1.23e9, 0.00004, float("nan"))]
+    ['0.123', '−13.8', '1.23 × 10⁹', '4 × 10⁻⁵', '–']
+    """
+    if math.isnan(value):
+        return _NONE
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value != 0 and not 5e-4 <= abs(value) < 1e5:
+        mantissa, _, power = f"{value:.3g}".partition("e")
+        if not power:
+            return mantissa.replace("-", "−")
+        raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        return f"{mantissa} × 10{raised}".replace("-", "−")
+    return (f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}").replace("-", "−")
+
+
+def quantity(value: float, units: str = "1") -> str:
+    """A number in its units; bytes as MB and the like.
+
+    >>> quantity(6.27e6, "byte"), quantity(90.0, "s"), quantity(0.5)
+    ('6.27 MB', '90.0 s', '0.500')
+    """
+    if math.isnan(value):
+        return _NONE
+    if units == "byte":
+        for size, word in _SIZES:
+            if abs(value) >= size:
+                return f"{value / size:.3g} {word}"
+        return f"{value:.0f} B"
+    return number(value) if units in ("1", "") else f"{number(value)} {units}"
+
+
+def estimate(mean: float, low: float, high: float, n: int | None = None, units: str = "1") -> str:
+    r"""A mean, its interval, and how many seeds it is from. What tables may set in small print stands after a newline.
+
+    >>> estimate(0.5, 0.4, 0.6, 3)
+    '0.500\n[0.400, 0.600], n = 3'
+    >>> estimate(0.5, float("nan"), float("nan"), 1)
+    '0.500\nn = 1'
+    """
+    seeds = "" if n is None else f"n = {n}"
+    if math.isnan(mean):
+        return _NONE + (f"\n{seeds}" if n else "")
+    if math.isnan(low) or math.isnan(high):
+        return quantity(mean, units) + (f"\n{seeds}" if seeds else "")
+    # a mean that is tiny beside its interval needs no more decimals than that
+    write = _decimals if units in ("1", "") and 5e-4 <= max(abs(low), abs(high)) < 10 else quantity
+    texts = [write(value, units) for value in (mean, low, high)]
+    return f"{texts[0]}\n[{texts[1]}, {texts[2]}]" + (f", {seeds}" if seeds else "")
+
+
+def _decimals(value: float, _: str) -> str:
+    return f"{value:.3f}".replace("-", "−").replace("−0.000", "0.000")
+
+
+def one_line(text: str) -> str:
+    r"""A text of a table's cell in running text.
+
+    >>> one_line("0.500\n[0.400, 0.600], n = 3")
+    '0.500 [0.400, 0.600], n = 3'
+    """
+    return text.replace("\n", ", " if text.partition("\n")[2].startswith("n =") else " ")
+
+
+def label(metric: Metric) -> str:
+    """A metric as a column or an axis names it: symbol, units, and the arrow that says which way is better.
+
+    >>> from waterjar.diagnose.registry import find_metric
+    >>> label(find_metric("ad")), label(find_metric("seconds"))
+    ('AD (epoch)', 'seconds (s) ↓')
+    """
+    units = "" if metric.units in ("1", "", "byte") else f" ({metric.units})"
+    return f"{metric.symbol or metric.name.replace('_', ' ')}{units} {ARROWS[metric.direction]}".strip()
+
+
+def long_label(metric: Metric) -> str:
+    """A metric's label with its name beside the symbol; in a table the name is set in small print.
+
+    >>> from waterjar.diagnose.registry import find_metric
+    >>> long_label(find_metric("capacity")), long_label(find_metric("seconds"))
+    ('alpha ↑\\ncapacity', 'seconds (s) ↓')
+    """
+    plain = metric.name.replace("_", " ")
+    known = not metric.symbol or metric.symbol.lower().replace("_", " ") == plain
+    return label(metric) if known else f"{label(metric)}\n{plain}"
+
+
+def panel_title(metric: Metric) -> str:
+    """A metric over a panel: "capacity (alpha) ↑"."""
+    first, _, name = long_label(metric).partition("\n")
+    if not name:
+        return first
+    return f"{name} ({metric.symbol}) {ARROWS[metric.direction]}".strip()
+
+
+def listed(names: Iterable[str], most: int = 6) -> str:
+    """Names in a row: "a, b and c"; the rest is counted.
+
+    >>> listed(["a", "b", "c"]), listed("abcdefgh", 3), listed(["a"])
+    ('a, b and c', 'a, b, c and 5 more', 'a')
+    """
+    known = [shorten(name, 60) for name in names]
+    if len(known) > most:
+        return ", ".join(known[:most]) + f" and {len(known) - most} more"
+    return " and ".join([", ".join(known[:-1]), known[-1]] if len(known) > 1 else known)
+
+
+def shorten(text: str, most: int) -> str:
+    """A text that fits, with an ellipsis where something is left out.
+
+    >>> shorten("abcdefgh", 5), shorten("abc", 5)
+    ('abcd…', 'abc')
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def counted(n: int, word: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "seed"), counted(3, "seed")
+    ('1 seed', '3 seeds')
+    """
+    return f"{n} {word}" + ("" if n == 1 else "s")

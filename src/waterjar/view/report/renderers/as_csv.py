@@ -1,0 +1,36 @@
+"""The data behind every chart and table: a zip of CSV files, or a folder of them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+from waterjar._version import __version__
+from waterjar.view.report.blocks import Report
+from waterjar.view.report.tables import csv_text
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time that every file in the zip has: the same report, the same bytes."""
+
+
+def files(report: Report) -> dict[str, str]:
+    """Name of a file -> its text; `about.json` says what they were made from."""
+    about = {"title": report.title, "waterjar": __version__, "roots": list(report.roots)}
+    made = {f"{name}.csv": csv_text(frame) for name, frame in report.frames.items()}
+    return {**made, "about.json": json.dumps(about, indent=2, ensure_ascii=False) + "\n"}
+
+
+def write(report: Report, path: Path) -> Path:
+    """Write a zip, or where the path has no suffix a folder."""
+    if not path.suffix:
+        path.mkdir(exist_ok=True)
+        for name, text in files(report).items():
+            (path / name).write_text(text, encoding="utf-8")
+        return path
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files(report).items():
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, text)
+    return path

@@ -1,0 +1,110 @@
+"""One HTML file that needs nothing else: no network, no other file, no server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from waterjar._version import __version__
+from waterjar.errors import missing_extra
+from waterjar.view.report import blocks as b
+from waterjar.view.report.charts.theme import dark_colours, plain
+from waterjar.view.report.numbers import shorten
+from waterjar.view.report.tables import alternative, csv_text
+
+LONG = 120
+"""Signs of a text in a table before the rest has to be asked for."""
+
+
+def render(report: b.Report) -> str:
+    """The page."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - an extra
+        from markupsafe import Markup  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise missing_extra("jinja2", "view", "reports") from error
+    environment = Environment(
+        loader=PackageLoader("waterjar.view.report", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["short"] = shorten
+    environment.globals |= {
+        "kind": lambda block: type(block).__name__.lower(),
+        "alternative": alternative,
+        "LONG": LONG,
+    }
+    scripts = [_plotly() if report.charts else "", _asset("report.js")]
+    scripts = [script for script in scripts if script]
+    return environment.get_template("report.html").render(
+        report=report,
+        style=Markup(_asset("report.css")),
+        scripts=[Markup(script) for script in scripts],
+        policy=_policy(scripts),
+        payload=Markup(embed(_payload(report))),
+        version=__version__,
+    )
+
+
+def write(report: b.Report, path: Path) -> Path:
+    """Write the page."""
+    path.write_text(render(report), encoding="utf-8")
+    return path
+
+
+def embed(value: Any) -> str:
+    r"""JSON that may stand inside a script element, whatever texts it holds.
+
+    >>> embed({"a": "</script><!-- & \u2028"})
+    '{"a":"\\u003c/script\\u003e\\u003c!-- \\u0026 \\u2028"}'
+    """
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _payload(report: b.Report) -> dict[str, Any]:
+    charts = {chart.name: {"title": chart.title, "panels": list(chart.panels)} for chart in report.charts}
+    keys = {
+        chart.name: [[key.group, shorten(key.label, 60), key.colour, key.dash] for key in chart.keys]
+        for chart in report.charts
+    }
+    frames: dict[str, pd.DataFrame] = report.frames
+    return {
+        "charts": charts,
+        "keys": keys,
+        "csv": {name: csv_text(frame) for name, frame in frames.items()},
+        "dark": dark_colours(),
+        "roots": list(report.roots),
+    }
+
+
+def _asset(name: str) -> str:
+    return (resources.files("waterjar.view.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    try:
+        return (resources.files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    except ModuleNotFoundError as error:
+        raise missing_extra("plotly", "view", "reports") from error
+
+
+def _policy(scripts: list[str]) -> str:
+    """Only our own scripts may run, named by their hashes; nothing may be fetched from anywhere."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,98 @@
+"""What was forgotten, and what was carried over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from waterjar.diagnose.registry import families
+from waterjar.view import figures
+from waterjar.view.report.blocks import Block, Chart
+from waterjar.view.report.charts.matrix import matrix_panel
+from waterjar.view.report.charts.theme import label_names
+from waterjar.view.report.measured import metric_table
+from waterjar.view.report.numbers import estimate, one_line
+from waterjar.view.report.story import Story
+
+TITLE = "Forgetting and transfer"
+ORDER = 40
+_TABLE = (
+    "average_accuracy", "learning_accuracy", "average_anytime_accuracy", "forgetting", "backward_transfer",
+    "remembering",
+    "zero_shot", "forward_transfer", "forward_transfer_gem", "intransigence", "forgetting_rate", "max_dip",
+    "min_accuracy",
+    "worst_case_accuracy", "stability_gap", "learning_time",
+)  # fmt: skip
+
+
+def appears(story: Story) -> bool:
+    """Where tasks were evaluated."""
+    return story.result("continual") is not None
+
+
+def blocks(story: Story) -> list[Block]:
+    """The task matrix of every learner, and the metrics made from it."""
+    return [*_matrices(story), *metric_table(story, "continual", "Continual-learning metrics", _known(story))]
+
+
+def _known(story: Story) -> list[str]:
+
+    there = families()["continual"].metrics
+    return list(dict.fromkeys(name for name in (*_TABLE, *there) if name in there))
+
+
+def _matrices(story: Story) -> list[Block]:
+    frame = story.figure_data("task_matrix")
+    if frame.empty:
+        return []
+    about = figures.describe("task_matrix")
+    labels = label_names(frame["cell"].unique())
+    panels = [_panel(part, labels[str(cell)]) for cell, part in frame.groupby("cell", sort=False)]
+    return [
+        Chart(
+            name="task_matrix",
+            title=about.title,
+            panels=tuple(panels),
+            frame=frame,
+            caption="Accuracy on each task (down) at the end of training on each task (across), mean over repeats. "
+            "Along a row, a drop to the right is forgetting, and what stands left of a task's own training is what "
+            "others gave it.",
+            alt=_alt(frame),
+            figure="task_matrix",
+        )
+    ]
+
+
+def _panel(part: pd.DataFrame, title: str) -> dict[str, Any]:
+    trained, evaluated = (list(dict.fromkeys(part[column])) for column in ("train_task", "eval_task"))
+    cells = {(line.eval_task, line.train_task): line for line in part.itertuples()}
+    values, texts, hover = [], [], []
+    for row in evaluated:
+        found = [cells.get((row, column)) for column in trained]
+        values.append([float("nan") if one is None else float(one.mean) for one in found])
+        texts.append(["–" if one is None or one.mean != one.mean else f"{one.mean:.3f}" for one in found])
+        hover.append(
+            ["no value" if one is None else one_line(estimate(one.mean, one.low, one.high, one.n)) for one in found]
+        )
+    return matrix_panel(
+        values,
+        [str(name) for name in trained],
+        [str(name) for name in evaluated],
+        title=title,
+        x="after training on",
+        y="accuracy ↑ on",
+        texts=texts,
+        hover=hover,
+        limits=(0.0, 1.0),
+        height=120 + 40 * len(evaluated),
+    )
+
+
+def _alt(frame: pd.DataFrame) -> str:
+    parts = []
+    for cell, part in frame.groupby("cell", sort=False):
+        last = part[part["train_task"] == part["train_task"].iloc[-1]]
+        told = ", ".join(f"{line.eval_task} {line.mean:.3f}" for line in last.itertuples())
+        parts.append(f"{cell}: {told}")
+    return "Accuracy on every task after training on every task. At the end: " + "; ".join(parts) + "."

@@ -1,0 +1,46 @@
+"""Whether every run is what it was when it was sealed."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from waterjar.view.report.blocks import Block, Heading, Items, Table, Text
+from waterjar.view.report.opening import status
+from waterjar.view.report.story import Story
+
+TITLE = "Seals"
+ORDER = 120
+_MOST = 12
+
+
+def appears(story: Story) -> bool:
+    """Where there is a run, or a ledger that remembers one."""
+    return bool(story.seals)
+
+
+def blocks(story: Story) -> list[Block]:
+    """The state of every seal, its root hash, and what does not hold."""
+    frame = pd.DataFrame(
+        [
+            {"run": seal.run, "state": seal.state, "root_hash": seal.root, "problems": "; ".join(seal.problems)}
+            for seal in story.seals
+        ]
+    )
+    rows = tuple((seal.run, seal.state, seal.root or "–") for seal in story.seals)
+    made: list[Block] = [
+        status(story),
+        Text(
+            "A seal is a checksum over every file of a run, and its root hash a checksum over those. Compare it with "
+            "what the authors printed; waterjar verify, or sha256sum alone, checks the files."
+        ),
+        Table("seals", "Root hashes", ("run", "state", "root hash"), rows, frame),
+    ]
+    troubled = [seal for seal in story.seals if seal.problems]
+    if troubled:
+        said = []
+        for seal in troubled:
+            more = len(seal.problems) - _MOST
+            text = "; ".join(seal.problems[:_MOST]) + (f"; and {more} more" if more > 0 else "")
+            said.append((f"{seal.run} ({seal.state})", text))
+        made += [Heading("What does not hold"), Items(tuple(said))]
+    return made

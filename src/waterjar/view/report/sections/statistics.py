@@ -1,0 +1,176 @@
+"""Learners against the baseline, with corrected p and effect sizes; and which diagnostics go together."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.registry import find_metric
+from waterjar.errors import WaterjarError
+from waterjar.view import figures
+from waterjar.view.report.blocks import Block, Chart, Table, Text
+from waterjar.view.report.charts.estimates import Spot, estimates_panel, seeds_of
+from waterjar.view.report.charts.matrix import matrix_panel
+from waterjar.view.report.numbers import estimate, label, number, panel_title
+from waterjar.view.report.story import Story
+
+TITLE = "Statistics"
+ORDER = 80
+
+
+def appears(story: Story) -> bool:
+    """Where there are several learners, or enough runs to correlate."""
+    return len(story.figure_data("correlation_heatmap")) > 0 or len(_compared(story)) > 0
+
+
+def blocks(story: Story) -> list[Block]:
+    """Comparison as a chart and a table, and correlations."""
+    return [*_comparison(story), *_correlation(story)]
+
+
+def _compared(story: Story) -> pd.DataFrame:
+    if len(story.study.cells) < 2:
+        return pd.DataFrame()
+    return story.figure_data("strategy_comparison", baseline=story.baseline)
+
+
+def _comparison(story: Story) -> list[Block]:
+    frame = _compared(story)
+    if frame.empty:
+        return []
+    about = figures.describe("strategy_comparison")
+    panels = []
+    for metric, part in frame.groupby("metric", sort=False):
+        spots = [_spot(str(cell), rows) for cell, rows in part.groupby("cell", sort=False)]
+        panels.append(estimates_panel(spots, story.keys, title=panel_title(find_metric(str(metric))), zero=False))
+    chart = Chart(
+        name="strategy_comparison",
+        title=about.title,
+        panels=tuple(panels),
+        frame=frame,
+        caption="A dot is a seed, the larger marker the mean with its 95 % t interval; p is that of the difference to "
+        "the baseline after correction over all tests shown. Filled where it is significant.",
+        alt=_alt(frame),
+        figure="strategy_comparison",
+        settings={"baseline": story.baseline},
+    )
+    return [chart, *_table(story, list(frame["metric"].unique()))]
+
+
+def _spot(cell: str, rows: pd.DataFrame) -> Spot:
+    first = rows.iloc[0]
+    seeds = seeds_of(rows)
+    note = "baseline" if first["is_baseline"] else ""
+    if not math.isnan(first["p_corrected"]):
+        note = f"p = {number(first['p_corrected'])}{first['stars']}"
+    if math.isnan(first["mean"]):
+        note = "no value"
+    hollow = not first["significant"] and not first["is_baseline"]
+    return Spot(cell, first["mean"], first["low"], first["high"], int(first["n"]), seeds, note=note, open=hollow)
+
+
+def _alt(frame: pd.DataFrame) -> str:
+    once = frame.drop_duplicates(["metric", "cell"])
+    clear = once[once["significant"]]
+    if clear.empty:
+        return "Means with intervals per learner and metric. No difference to the baseline is significant."
+    told = ", ".join(f"{line.cell} in {line.metric} (p = {line.p_corrected:.2g})" for line in clear.itertuples())
+    return f"Means with intervals per learner and metric. Significant after correction: {told}."
+
+
+def _table(story: Story, names: list[str]) -> list[Block]:
+    if story.diagnosis is None:
+        return []
+    try:
+        table = compare_cells(story.diagnosis, names, baseline=story.baseline)
+    except WaterjarError as error:
+        return [Text(f"Not compared: {error}.")]
+    rows = tuple(_row(line) for line in table.to_dict("records"))
+    columns = ("metric", "learner", "mean", "difference", "p", "p corrected", "effect size", "chance of being better")
+    tests = table[table["test"] != ""]
+    said = ""
+    if len(tests):
+        one = tests.iloc[0]
+        said = (
+            f"Test: {one['test'].replace('_', ' ')}, pairs by seed; {one['correction'].replace('_', ' ')} over "
+            f"{one['family_size']} tests; * where p corrected is 0.05 or less. With so few seeds an exact test could "
+            f"not give a p below {number(tests['smallest_exact_p'].min())}; a t test may, because it assumes the "
+            "distribution."
+        )
+    return [Table("comparison", "Comparison with the baseline", columns, rows, table, said, (2, 3, 4, 5, 6, 7))]
+
+
+def _row(line: dict[str, Any]) -> tuple[str, ...]:
+    name = label(find_metric(str(line["metric"])))
+    mean = estimate(line["mean"], line["low"], line["high"], int(line["n"]))
+    if line["missing"]:
+        mean += f"; missing: {line['missing']}" if line["n"] else f"\n{line['missing']}"
+    if line["is_baseline"]:
+        return name, f"{line['group']} (baseline)", mean, "–", "–", "–", "–", "–"
+    return (
+        name,
+        line["group"],
+        mean,
+        estimate(line["difference"], line["difference_low"], line["difference_high"], int(line["n_compared"])),
+        number(line["p_value"]),
+        number(line["p_corrected"]) + (" *" if line["significant"] else ""),
+        estimate(line["effect_size"], line["effect_low"], line["effect_high"]) + _named(line),
+        estimate(line["improvement"], line["improvement_low"], line["improvement_high"]),
+    )
+
+
+def _named(line: dict[str, Any]) -> str:
+    return "" if math.isnan(line["effect_size"]) else f" {line['effect_name'].replace('_', ' ')}"
+
+
+def _correlation(story: Story) -> list[Block]:
+    frame = story.figure_data("correlation_heatmap")
+    if frame.empty:
+        return []
+    about = figures.describe("correlation_heatmap")
+    names = list(frame.attrs.get("order") or dict.fromkeys([*frame["x"], *frame["y"]]))
+    pairs = {(line.x, line.y): line for line in frame.itertuples()}
+    values, texts, hover = [], [], []
+    for one in names:
+        found = [pairs.get((one, other)) or pairs.get((other, one)) for other in names]
+        same = [one == other for other in names]
+        values.append([1.0 if s else math.nan if f is None else float(f.r) for f, s in zip(found, same, strict=True)])
+        texts.append(
+            [_written(f) if f is not None and f.significant and not s else "" for f, s in zip(found, same, strict=True)]
+        )
+        hover.append(["itself" if s else _told(f) for f, s in zip(found, same, strict=True)])
+    shown = [label(find_metric(name)) for name in names]
+    panel = matrix_panel(
+        values, shown, shown, title="", x="", y="", texts=texts, hover=hover, limits=(-1.0, 1.0), diverging=True,
+        bar="Spearman's ρ", height=140 + (36 if len(names) < 12 else 26) * len(names),
+    )  # fmt: skip
+    strong = frame[frame["significant"]]
+    told = ", ".join(f"{line.x} and {line.y} {line.r:.2f}" for line in strong.itertuples()) or "none"
+    return [
+        Chart(
+            name="correlation_heatmap",
+            title=about.title,
+            panels=(panel,),
+            frame=frame,
+            caption=f"Spearman's ρ of every pair of diagnostics over up to {int(frame['n'].max())} runs, ordered so "
+            "that those that move together stand together. A number stands where a correlation is significant after "
+            "correction over all pairs; the others are shown by colour alone, and when pointed at. Runs of one learner "
+            "resemble each other: a correlation may be that of learners rather than of runs.",
+            alt=f"A grid of correlations between diagnostics. Significant after correction: {told}.",
+            wide=True,
+            figure="correlation_heatmap",
+        )
+    ]
+
+
+def _written(pair: Any) -> str:
+    return f"{pair.r:.2f}".replace("-", "−")
+
+
+def _told(pair: Any) -> str:
+    if pair is None or pair.r != pair.r:
+        return "no value"
+    return f"ρ = {pair.r:.3f} [{pair.low:.3f}, {pair.high:.3f}], n = {pair.n}, p corrected = {pair.p_corrected:.3g}"

@@ -1,0 +1,182 @@
+"""Every section tells what was measured, and only appears where there is something to tell."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.registry import find_metric
+from waterjar.view import figures
+from waterjar.view.report import Story
+from waterjar.view.report.blocks import Chart, Report, Table, Verdicts
+from waterjar.view.report.composing import tellers
+
+ALWAYS = ["summary", "rigidity", "learning", "continual", "statistics", "costs", "settings", "provenance", "seals"]
+
+
+def section(report: Report, name: str) -> list[object]:
+    return next(list(part.blocks) for part in report.sections if part.name == name)
+
+
+def table(report: Report, name: str) -> Table:
+    return next(block for block in report.blocks if isinstance(block, Table) and block.name == name)
+
+
+def chart(report: Report, name: str) -> Chart:
+    return next(block for block in report.charts if block.name == name)
+
+
+def test_sections_stand_in_order_and_appear_with_their_data(small_report: Report, full_report: Report) -> None:
+    assert [part.name for part in small_report.sections] == [*ALWAYS, "missing", "definitions"]
+    names = [part.name for part in full_report.sections]
+    assert names == [name for name in tellers() if name in names]
+    assert {"plasticity", "geometry", "drift"} <= set(names)
+
+
+def test_every_chart_shows_the_numbers_of_its_figure(full: Story, full_report: Report) -> None:
+    assert full.diagnosis is not None
+    shown = {one.figure for one in full_report.charts}
+    assert shown == set(figures.available())
+    for one in full_report.charts:
+        if one.name != "cost_accuracy":  # two figures side by side
+            pd.testing.assert_frame_equal(one.frame, figures.data(one.figure, full.diagnosis, **one.settings))
+
+
+def test_every_panel_is_a_valid_plotly_figure(full_report: Report, nasty_report: Report) -> None:
+    for report in (full_report, nasty_report):
+        for one in report.charts:
+            assert one.panels and one.alt and one.caption and one.title
+            for panel in one.panels:
+                made = go.Figure(panel)
+                assert made.layout.showlegend is False
+
+
+def test_curves_are_the_means_and_bands_of_the_frame(full_report: Report) -> None:
+    one = chart(full_report, "plasticity_stack")
+    metric = str(one.frame["metric"].iloc[0])
+    cell = str(one.frame["cell"].iloc[-1])
+    rows = one.frame[(one.frame["metric"] == metric) & (one.frame["cell"] == cell)]
+    lines = [trace for trace in one.panels[0]["data"] if "customdata" in trace]
+    drawn = next(trace for trace in lines if trace["name"] == cell)
+    np.testing.assert_array_equal(np.array(drawn["y"], float), rows["mean"])
+    np.testing.assert_array_equal(np.array(drawn["x"], float), rows["total_epoch"])
+    bands = [t for t in one.panels[0]["data"] if t.get("fill") == "toself" and t["legendgroup"] == drawn["legendgroup"]]
+    n = len(rows)
+    np.testing.assert_array_equal(bands[0]["y"][:n], rows["high"])
+    np.testing.assert_array_equal(bands[0]["y"][n:][::-1], rows["low"])
+
+
+def test_estimates_are_drawn_with_their_intervals_and_seeds(small_report: Report) -> None:
+    one = chart(small_report, "eri_summary")
+    panel = one.panels[1]  # pd
+    row = one.frame[(one.frame["metric"] == "pd") & (one.frame["cell"] == "er")]
+    mean = next(t for t in panel["data"] if t.get("name") == "er")
+    first = row.iloc[0]
+    assert mean["x"] == [first["mean"]]
+    assert mean["error_x"]["array"] == [pytest.approx(first["high"] - first["mean"])]
+    assert mean["error_x"]["arrayminus"] == [pytest.approx(first["mean"] - first["low"])]
+    seeds = next(t for t in panel["data"] if t["legendgroup"] == mean["legendgroup"] and "text" in t)
+    assert seeds["x"] == row["value"].tolist()
+
+
+def test_the_task_matrix_shows_what_was_measured(small_report: Report) -> None:
+    one = chart(small_report, "task_matrix")
+    cells = list(dict.fromkeys(one.frame["cell"]))
+    panel = one.panels[cells.index("sgd")]
+    part = one.frame[one.frame["cell"] == "sgd"]
+    grid = part.pivot(index="eval_task", columns="train_task", values="mean")
+    np.testing.assert_array_equal(np.array(panel["data"][0]["z"], float), grid.to_numpy())
+
+
+def test_verdicts_are_those_of_rigidity_with_interval_and_n(small: Story, small_report: Report) -> None:
+    result = small.result("rigidity")
+    assert result is not None
+    told = next(block for block in small_report.blocks if isinstance(block, Verdicts))
+    assert told.verdicts[-1].pattern == "baseline"
+    for one in told.verdicts:
+        i = [str(name) for name in result["name"].values].index(one.name)
+        assert one.sentence == str(result["sentence"].values[i])
+        assert one.pattern == str(result["pattern"].values[i])
+        value = dict(one.facts)["SFR →0\nmasking the shortcut costs"]
+        low, high = (float(result[f"sfr_{end}"].values[i]) for end in ("low", "high"))
+        assert value == f"{float(result['sfr_mean'].values[i]):.3f}\n[{low:.3f}, {high:.3f}]".replace("-", "−")
+    assert "n = 3 everywhere" in told.caption
+
+
+def test_the_comparison_is_that_of_diagnose(small: Story, small_report: Report) -> None:
+    assert small.diagnosis is not None
+    shown = table(small_report, "comparison")
+    names = list(dict.fromkeys(shown.frame["metric"]))
+    again = compare_cells(small.diagnosis, names, baseline="scratch_t2")
+    pd.testing.assert_frame_equal(shown.frame, again)
+    assert "0.250" in shown.caption  # the smallest p of three pairs
+    assert len(shown.rows) == len(again)
+
+
+def test_a_table_gives_mean_interval_n_arrow_and_units(small: Story, small_report: Report) -> None:
+    shown = table(small_report, "cost_table")
+    seconds = next(row for row in shown.rows if row[0].startswith("seconds"))
+    assert seconds[0] == "seconds (s) ↓"
+    column = shown.columns.index("sgd")
+    assert seconds[column].endswith("n = 3") and "[" in seconds[column]
+    rows = small.table[(small.table["metric"] == "seconds") & (small.table["name"] == "sgd")]
+    assert float(seconds[column].partition("\n")[0]) == pytest.approx(rows["value"].mean(), abs=1e-3)
+
+
+def test_settings_that_differ_are_told_from_those_that_do_not(small_report: Report) -> None:
+    differ, shared = table(small_report, "settings_that_differ"), table(small_report, "settings_shared")
+    assert ("method", *differ.columns[1:]) in [(row[0], *row[1:]) for row in differ.rows]
+    assert "shortcut.rate" in [row[0] for row in shared.rows]
+    assert not {row[0] for row in differ.rows} & {row[0] for row in shared.rows}
+    assert "seed" not in {row[0] for row in (*differ.rows, *shared.rows)}
+
+
+def test_what_is_missing_is_listed_with_its_reason(small: Story, small_report: Report) -> None:
+    shown = table(small_report, "missing")
+    gone = small.table[small.table["value"].isna()]
+    assert int(shown.frame["missing"].sum()) == len(gone)
+    assert set(shown.frame["reason"]) == set(gone["reason"])
+    words = [item for block in section(small_report, "missing") for item in getattr(block, "items", ())]
+    assert any("no run has recorded features" in text for _, text in words)
+
+
+def test_definitions_cover_every_metric_with_a_value(full: Story, full_report: Report) -> None:
+    there = set(full.table.loc[full.table["value"].notna(), "metric"])
+    shown = table(full_report, "definitions")
+    assert set(shown.frame["name"]) == there
+    assert find_metric("pd").formula in set(shown.frame["definition"])
+
+
+def test_simulated_capacity_is_drawn_over_capacity(full_report: Report) -> None:
+    one = chart(full_report, "geometry_stack")
+    assert (one.frame["metric"] == "simulated_capacity").any()
+    dots = [t for t in one.panels[0]["data"] if "error_y" in t]
+    assert dots and all("Simulated (Alg 1)" in t["hovertemplate"] for t in dots)
+    points = one.frame[(one.frame["metric"] == "simulated_capacity") & (one.frame["cell"] == "sgd")]
+    drawn = next(t for t in dots if t["legendgroup"] == next(k.group for k in one.keys if k.label == "sgd"))
+    np.testing.assert_array_equal(np.array(drawn["y"], float), points["mean"])
+
+
+def test_correlations_have_numbers_only_where_they_are_significant(full_report: Report) -> None:
+    one = chart(full_report, "correlation_heatmap")
+    texts = [note["text"] for note in one.panels[0]["layout"]["annotations"]]
+    assert sum(bool(text) for text in texts) == 2 * int(one.frame["significant"].sum())
+
+
+def test_colours_are_the_same_in_every_chart(full_report: Report) -> None:
+    seen: dict[str, set[str]] = {}
+    for one in full_report.charts:
+        for key in one.keys:
+            seen.setdefault(key.label, set()).add(key.colour)
+    assert seen and all(len(colours) == 1 for colours in seen.values())
+
+
+def test_no_number_in_a_frame_is_changed_for_the_page(full: Story) -> None:
+    values = full.table["value"].to_numpy(float)
+    assert np.isfinite(values).any()
+    assert not any(math.isinf(value) for value in values)

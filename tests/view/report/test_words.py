@@ -1,0 +1,139 @@
+"""Headlines, first lines and numbers: what is claimed is what the intervals carry."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from waterjar.diagnose.registry import find_metric
+from waterjar.diagnose.study import Diagnosis
+from waterjar.errors import WaterjarError
+from waterjar.run.study import Study
+from waterjar.view.report import Story, compose, write
+from waterjar.view.report.blocks import Callout, Chart, Report, Section, Table
+from waterjar.view.report.charts.estimates import Spot, estimates_panel
+from waterjar.view.report.charts.theme import keys_of
+from waterjar.view.report.headline import headline
+from waterjar.view.report.numbers import estimate, number, panel_title, quantity
+from waterjar.view.report.renderers import html
+from waterjar.view.report.renderers.latex import render as as_latex
+from waterjar.view.report.renderers.markdown import render as as_markdown
+
+NAN = float("nan")
+
+
+def result(patterns: list[str], sfr: list[tuple[float, float]], reached: list[int], **more: Any) -> xr.Dataset:
+    """What the headline reads of a result of rigidity: a name a..., seeds = 3."""
+    n = len(patterns)
+    epochs = np.full((n, 3), NAN)
+    for i, count in enumerate(reached):
+        epochs[i, :count] = 2.0
+    mean, low = zip(*sfr, strict=True)
+    return xr.Dataset(
+        {
+            "pattern": ("cell", patterns),
+            "baseline": ("cell", more.get("baseline", ["base"] * n)),
+            "sfr_mean": ("cell", list(mean)),
+            "sfr_low": ("cell", list(low)),
+            "random_mask_damage_mean": ("cell", more.get("elsewhere", [0.01] * n)),
+            "budget": ("cell", [10.0] * n),
+            "adaptation_epoch": (("cell", "seed"), epochs),
+        },
+        {"name": ("cell", [chr(97 + i) for i in range(n)]), "seed": [1, 2, 3]},
+    )
+
+
+SETTINGS = {"margin": 0.05, "threshold": 0.6}
+
+
+def test_a_headline_groups_learners_by_what_they_show() -> None:
+    told = headline(
+        result(
+            ["classical_einstellung", "slow_adaptation", "shortcut_rigidity", "inconclusive", "baseline"],
+            [(0.5, 0.4)] * 5,
+            [3, 3, 3, 0, 3],
+        ),
+        SETTINGS,
+    )
+    assert told[0].startswith("Compared with base, a shows the classical Einstellung effect")
+    assert "c shows shortcut-induced rigidity" in told[0] and "b adapts slowly" in told[0]
+    assert "d is not settled by 3 seeds" in told[0]
+    assert told[1].startswith("All of them, the baseline included, lean on the shortcut: masking it costs 0.500")
+    assert told[2] == "d never reaches 60 % on the shortcut classes within 10 epochs."
+
+
+def test_what_intervals_do_not_carry_is_not_claimed() -> None:
+    nobody = headline(result(["benign_transfer"], [(0.1, -0.1)], [3]), SETTINGS)
+    assert any("Nobody clearly leans on the shortcut: masking it costs 0.100 of accuracy" in text for text in nobody)
+    some = headline(result(["inconclusive"] * 2, [(0.1, -0.1), (0.4, 0.2)], [3, 3]), SETTINGS)
+    assert any(text.startswith("b clearly leans on the shortcut") for text in some)
+    unknown = headline(result(["inconclusive"], [(NAN, NAN)], [0], elsewhere=[NAN]), SETTINGS)
+    assert any("is not known" in text for text in unknown)
+    assert any("Nobody reaches 60 %" in text for text in unknown)
+    alone = headline(result(["inconclusive"], [(0.4, 0.2)], [3], baseline=[""], elsewhere=[NAN]), SETTINGS)
+    assert alone[0].startswith("There is no baseline to compare with")
+    assert alone[1] == "All of them lean on the shortcut: masking it costs 0.400 of accuracy (means of 3 seeds)."
+    assert len(headline(result(["baseline"], [(0.4, 0.2)], [3]), {"margin": 0.05})) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(float("inf"), "∞"), (-float("inf"), "−∞"), (0.0, "0.000"), (12345678.0, "1.23 × 10⁷")]
+)
+def test_numbers(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_estimates_say_what_is_not_there() -> None:
+    assert estimate(NAN, NAN, NAN, 0) == "–"
+    assert estimate(NAN, NAN, NAN, 2) == "–\nn = 2"
+    assert estimate(-0.0001, -0.2, 0.2) == "0.000\n[−0.200, 0.200]"
+    assert estimate(2e6, 1e6, 3e6, 3, "byte") == "2 MB\n[1 MB, 3 MB], n = 3"
+    assert quantity(NAN, "s") == "–" and quantity(12.0, "byte") == "12 B"
+    assert panel_title(find_metric("capacity")) == "capacity (alpha) ↑"
+
+
+def test_a_spot_without_a_value_or_an_interval_says_so() -> None:
+    spots = [Spot("a", NAN, NAN, NAN, 0, note="no value"), Spot("b", 1.0, NAN, NAN, 1)]
+    panel = estimates_panel(spots, keys_of(["a", "b"]), title="x")
+    assert [note["text"] for note in panel["layout"]["annotations"]] == ["no value"]
+    assert "no interval" in panel["data"][0]["hovertemplate"] and "error_x" not in panel["data"][0]
+
+
+@pytest.mark.parametrize("package", ["jinja2", "plotly"])
+def test_a_missing_extra_is_an_error_with_its_command(
+    package: str, small_report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(WaterjarError, match=rf"need {package}, .*pip install 'waterjar\[view\]'"):
+        html.render(small_report)
+
+
+def test_a_figure_that_refuses_is_named(small: Story) -> None:
+    story = dataclasses.replace(small, _charts={}, refused={})
+    assert story.figure_data("learning_curves", variable="nonsense").empty
+    assert "nonsense" in story.refused["learning_curves"]
+    missing = next(part for part in compose(story).sections if part.name == "missing")
+    assert any("Figure “Learning curves”" in str(block) for block in missing.blocks)
+
+
+def test_a_chart_without_a_figure_and_a_long_table_in_print(small: Story, tmp_path: Any) -> None:
+    frame = small.table.head(100)
+    rows = tuple((str(i), "x") for i in range(100))
+    chart = Chart("own", "Own", ({"data": [], "layout": {}},), frame, "A caption", "What is to be seen")
+    blocks = (chart, Table("long", "Long", ("a", "b"), rows, frame))
+    report = Report("t", "l", Callout("note", "n"), (Section("s", "S", blocks),), (), small.diagnosis)
+    assert "What is to be seen" in as_markdown(report, {}) and "40 more rows" in as_markdown(report, {})
+    assert "What is to be seen" in as_latex(report, {}) and "40 more rows" in as_latex(report, {})
+    assert write(report, tmp_path / "r.pdf").read_bytes().startswith(b"%PDF")
+    assert not (tmp_path / "r_figures").exists()
+
+
+def test_a_story_without_results_tells_of_its_runs(small: Story) -> None:
+    bare = dataclasses.replace(small, diagnosis=Diagnosis(Study(small.study.path, small.study.entries), {}), _charts={})
+    names = [part.name for part in compose(bare).sections]
+    assert "rigidity" not in names and "definitions" not in names and "seals" in names
