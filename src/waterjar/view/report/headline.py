@@ -64,15 +64,18 @@ def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: 
 
 
 def _reliance(names: list[str], found: list[str], result: xr.Dataset) -> str:
-    """How much masking the shortcut costs, learners and baseline alike."""
-    cost = result["sfr_mean"].values
-    clear = [i for i in range(len(names)) if float(result["sfr_low"].values[i]) > 0]
+    """How much masking the shortcut costs, learners and baseline alike.
+
+    Who leans on it is clear where the interval lies above 0 and above what a mask of the same size elsewhere costs.
+    """
+    cost, other = result["sfr_mean"].values, result["random_mask_damage_mean"].values
+    least = np.fmax(other, 0.0)  # 0 where the mask elsewhere was not measured
+    clear = [i for i in range(len(names)) if float(result["sfr_low"].values[i]) > least[i]]
     if not np.isfinite(cost).any():
         return "How far anybody relies on the shortcut is not known: there is no accuracy with the shortcut masked."
     low, high = np.nanmin(cost), np.nanmax(cost)
     span = number(low) if low == high else f"{number(low)} to {number(high)}"
     means = f" (means of {counted(result.sizes['seed'], 'seed')})"
-    other = result["random_mask_damage_mean"].values
     elsewhere = (
         f", a mask elsewhere {number(np.nanmin(other))} to {number(np.nanmax(other))}"
         if np.isfinite(other).any()
