@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -73,21 +74,24 @@ def _reliance(names: list[str], found: list[str], result: xr.Dataset) -> str:
     clear = [i for i in range(len(names)) if float(result["sfr_low"].values[i]) > least[i]]
     if not np.isfinite(cost).any():
         return "How far anybody relies on the shortcut is not known: there is no accuracy with the shortcut masked."
-    low, high = np.nanmin(cost), np.nanmax(cost)
-    span = number(low) if low == high else f"{number(low)} to {number(high)}"
+    span = _span(cost)
     means = f" (means of {counted(result.sizes['seed'], 'seed')})"
-    elsewhere = (
-        f", a mask elsewhere {number(np.nanmin(other))} to {number(np.nanmax(other))}"
-        if np.isfinite(other).any()
-        else ""
-    )
+    elsewhere = f", a mask elsewhere {_span(other)}" if np.isfinite(other).any() else ""
     if len(clear) == len(names):
         who = "All of them, the baseline included, lean" if patterns.BASELINE in found else "All of them lean"
         return f"{who} on the shortcut: masking it costs {span} of accuracy{elsewhere}{means}."
     if not clear:
         return f"Nobody clearly leans on the shortcut: masking it costs {span} of accuracy{elsewhere}{means}."
     lean = f"{listed([names[i] for i in clear])} clearly {'leans' if len(clear) == 1 else 'lean'} on the shortcut"
-    return f"{lean}: masking it costs {span} of accuracy over all{elsewhere}{means}."
+    rest = [i for i in range(len(names)) if i not in clear and np.isfinite(cost[i])]
+    others = f", the others {_span(cost[rest])}" if rest else ""
+    return f"{lean}: masking it costs {_span(cost[clear])} of accuracy{others}{elsewhere}{means}."
+
+
+def _span(values: Any) -> str:
+    """From the smallest to the largest."""
+    low, high = (number(float(bound(values))) for bound in (np.nanmin, np.nanmax))
+    return low if low == high else f"{low} to {high}"
 
 
 def _threshold(names: list[str], result: xr.Dataset, settings: Mapping[str, object]) -> str:
