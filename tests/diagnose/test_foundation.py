@@ -14,6 +14,7 @@ import xarray as xr
 import waterjar
 from waterjar.diagnose import Result, cost
 from waterjar.diagnose import study as whole
+from waterjar.diagnose.array_file import packed
 from waterjar.diagnose.catalogue import catalogue
 from waterjar.diagnose.labelled import join_runs, put_cells_together, reasons_of, side_by_side, variable
 from waterjar.diagnose.registry import Family, families, find_metric, metric, metrics
@@ -202,6 +203,19 @@ class TestDiagnose:
         assert set(again.origin["cost"].values()) == {"new"}
         xr.testing.assert_identical(first.results["cost"], again.results["cost"])
 
+    def test_a_single_bit_of_a_cache_file_is_noticed(self, study: waterjar.Study) -> None:
+        first = diagnose(study, only=["cost"])
+        file = next((study.path / whole.FOLDER).glob("cost-*.npz"))
+        raw = file.read_bytes()
+        directory = raw.rfind(b"PK\x01\x02")
+        for place in (9, len(raw) // 2, directory + 8, directory + 10, directory + 32, len(raw) - 1):
+            damaged = bytearray(raw)
+            damaged[place] ^= 1
+            file.write_bytes(bytes(damaged))
+            again = diagnose(study, only=["cost"])
+            assert "new" in again.origin["cost"].values()
+            xr.testing.assert_identical(first.results["cost"], again.results["cost"])
+
     @pytest.mark.parametrize(
         "meta",
         [
@@ -217,8 +231,7 @@ class TestDiagnose:
     def test_strange_cache_files_are_recomputed(self, study: waterjar.Study, meta: object) -> None:
         first = diagnose(study, only=["cost"])
         for file in (study.path / whole.FOLDER).glob("*.npz"):
-            with file.open("wb") as stream:
-                np.savez(stream, __meta__=np.frombuffer(json.dumps(meta).encode(), np.uint8))
+            file.write_bytes(packed({"__meta__": np.frombuffer(json.dumps(meta).encode(), np.uint8)}))
         (study.path / whole.FOLDER / "seals.json").write_text(json.dumps({"sgd-1": [], "sgd-2": ["x", "y"], "er-2": 3}))
         xr.testing.assert_identical(first.results["cost"], diagnose(study, only=["cost"]).results["cost"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from waterjar.errors import WaterjarError  # noqa: E402
-from waterjar.probe import random_label_probe  # noqa: E402
+from waterjar.probe import random_label_probe, sharpness  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -80,6 +81,36 @@ class TestUntouched:
             ends.append([p.detach().clone() for p in model.parameters()])
         for a, b in zip(*ends, strict=True):
             assert torch.equal(a, b)
+
+
+class Draws(nn.Module):
+    """A forward that draws from every global generator, as augmentations inside networks do."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * (1.0 + 0.1 * random.random() + 0.1 * float(np.random.randn()) + 0.1 * torch.rand(()))  # noqa: NPY002
+
+
+@pytest.mark.parametrize("generator", ["MT19937", "PCG64"])
+@pytest.mark.parametrize("probe", ["random_labels", "sharpness"])
+def test_no_global_generator_moves(probe: str, generator: str) -> None:
+    model, x = nn.Sequential(Draws(), network()), inputs()
+    numpys_own = np.random.get_bit_generator()
+    np.random.set_bit_generator(getattr(np.random, generator)(5))
+    try:
+        found = []
+        for before in (1, 2):
+            random.seed(before)
+            np.random.randn()  # noqa: NPY002 - of a pair: the second one waits in the state
+            states = random.getstate(), str(np.random.get_state(legacy=False))  # noqa: NPY002
+            if probe == "sharpness":
+                result = sharpness(model, x, torch.arange(64) % 4, seed=0, max_iterations=5)
+                found.append((result.value, result.note))
+            else:
+                found.append(random_label_probe(model, x, n_classes=4, seed=0, max_epochs=2).accuracy.tolist())
+            assert (random.getstate(), str(np.random.get_state(legacy=False))) == states  # noqa: NPY002
+    finally:
+        np.random.set_bit_generator(numpys_own)
+    assert str(found[0]) == str(found[1])  # whatever the outside drew before
 
 
 class TestMeasure:
@@ -159,3 +190,15 @@ class TestRefused:
         tied.extra = tied.weight * 2  # a tensor in the middle of a graph
         with pytest.raises(WaterjarError, match="between training steps"):
             random_label_probe(tied, inputs(), n_classes=4, seed=0)
+
+    def test_more_classes_than_outputs(self) -> None:
+        with pytest.raises(WaterjarError, match="n_classes=5, but the network gives"):
+            random_label_probe(network(), inputs(), n_classes=5, seed=0)
+        with pytest.raises(WaterjarError, match="with an output of each class"):
+            random_label_probe(nn.Sequential(network(), nn.Flatten(0)), inputs(), n_classes=4, seed=0)
+
+    def test_a_seed_below_zero(self) -> None:
+        with pytest.raises(WaterjarError, match="seed=-1"):
+            random_label_probe(network(), inputs(), n_classes=4, seed=-1)
+        with pytest.raises(WaterjarError, match="seed=-1"):
+            sharpness(network(), inputs(), torch.arange(64) % 4, seed=-1)

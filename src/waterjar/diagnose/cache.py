@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
-import zipfile
-import zlib
+import shutil
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,25 +19,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from waterjar.diagnose.array_file import packed, read_whole
 from waterjar.diagnose.registry import Family
 from waterjar.errors import WaterjarError
 from waterjar.run.store import PRIVATE, LocalStore
 
 FOLDER = ".waterjar/diagnostics"
 _META = "__meta__"
-_UNREADABLE = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    MemoryError,
-    NotImplementedError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What a file that is not what we wrote may give."""
+_PARTS = f"{FOLDER}/parts"
+_OF_THE_UNIT, _OF_OTHERS = 7 * 86400.0, 30 * 86400.0
+"""Seconds after which pieces of an interrupted measurement are given up."""
 _FORMAT = 1
 
 
@@ -87,6 +77,8 @@ def cached(
     if before is not None and not why and not fresh:
         if found is None:
             raise WaterjarError(before["refused"])
+        if family.in_pieces:
+            _give_up_old_pieces(family, unit, folder)
         return found, "cached"
     try:
         result = compute()
@@ -98,13 +90,29 @@ def cached(
         LocalStore(folder).put(key, _pack(result, made_of))
     except WaterjarError:  # a full or read-only disk costs the second call its speed, nothing else
         return result, why or "not kept: the study's directory cannot be written"
+    if family.in_pieces:
+        _give_up_old_pieces(family, unit, folder)
     return result, why or "new"
 
 
 def piece_key(family: Family, unit: str, runs: Mapping[str, str], settings: Mapping[str, Any]) -> str:
     """A name for the pieces of a result in the making: another one whenever the result would be stale."""
     text = json.dumps([family.name, unit, settings, _made_of(family, runs)], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+    return _of_unit(family, unit) + hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _of_unit(family: Family, unit: str) -> str:
+    return f"{family.name}-{hashlib.sha256(unit.encode()).hexdigest()[:12]}-"
+
+
+def _give_up_old_pieces(family: Family, unit: str, folder: Path) -> None:
+    """Pieces of measurements that were stopped, of other settings or runs, and never taken up again."""
+    now = time.time()
+    with contextlib.suppress(OSError):  # none were ever kept, or another process is at it
+        for place in list((folder / _PARTS).iterdir()):
+            limit = _OF_THE_UNIT if place.name.startswith(_of_unit(family, unit)) else _OF_OTHERS
+            if now - place.stat().st_mtime > limit:  # a folder's time is that of its last piece
+                shutil.rmtree(place, ignore_errors=True)
 
 
 def _made_of(family: Family, runs: Mapping[str, str]) -> dict[str, Any]:
@@ -139,9 +147,7 @@ def _pack(dataset: xr.Dataset, made_of: Mapping[str, Any]) -> bytes:
         variables[str(name)] = {"dims": item.dims, "attrs": item.attrs, "coord": name in dataset.coords}
     meta = {"made_of": made_of, "variables": variables, "attrs": dataset.attrs}
     arrays[_META] = np.frombuffer(json.dumps(meta, default=_plain).encode(), np.uint8)
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    return buffer.getvalue()
+    return packed(arrays)
 
 
 def _plain(value: Any) -> Any:
@@ -151,21 +157,23 @@ def _plain(value: Any) -> Any:
 
 
 def _read(file: Path) -> tuple[dict[str, Any] | None, xr.Dataset | None]:
-    """What a stored result was made of, and the result; a file that cannot be read counts as none."""
+    """What a stored result was made of, and the result; a file that is damaged, or is no result, counts as none."""
+    stored = read_whole(file)
+    if stored is None:
+        return None, None
     try:
-        with np.load(file, allow_pickle=False) as stored:
-            meta = json.loads(stored[_META].tobytes())
-            made_of = meta["made_of"]
-            if not isinstance(made_of["runs"], dict) or not isinstance(made_of["versions"], str):
-                return None, None
-            if isinstance(made_of.get("refused"), str):
-                return made_of, None
-            parts: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-            for i, (name, about) in enumerate(meta["variables"].items()):
-                values = stored[str(i)]
-                values = values.astype(object) if values.dtype.kind == "U" else values
-                parts[about["coord"]][name] = (tuple(about["dims"]), values, about["attrs"])
-            found = xr.Dataset(*parts, attrs=meta["attrs"])
-            return (made_of, found) if parts[0] else (None, None)
-    except _UNREADABLE:
+        meta = json.loads(stored[_META].tobytes())
+        made_of = meta["made_of"]
+        if not isinstance(made_of["runs"], dict) or not isinstance(made_of["versions"], str):
+            return None, None
+        if isinstance(made_of.get("refused"), str):
+            return made_of, None
+        parts: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        for i, (name, about) in enumerate(meta["variables"].items()):
+            values = stored[str(i)]
+            values = values.astype(object) if values.dtype.kind == "U" else values
+            parts[about["coord"]][name] = (tuple(about["dims"]), values, about["attrs"])
+        found = xr.Dataset(*parts, attrs=meta["attrs"])
+        return (made_of, found) if parts[0] else (None, None)
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None, None

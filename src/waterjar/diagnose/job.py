@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
+from waterjar.diagnose.array_file import packed, read_whole
 from waterjar.errors import WaterjarError
 from waterjar.run.store import LocalStore
 
@@ -38,18 +36,12 @@ class Parts:
 
     def get(self, name: str) -> Arrays | None:
         """A piece, if it is there and whole."""
-        try:
-            with np.load(self._folder / _file(name), allow_pickle=False) as stored:
-                return {key: stored[key] for key in stored.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-            return None
+        return read_whole(self._folder / _file(name))
 
     def put(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep a piece; a full disk only means that it is not kept."""
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)  # type: ignore[arg-type]
         with contextlib.suppress(WaterjarError):
-            LocalStore(self._folder).put(_file(name), buffer.getvalue())
+            LocalStore(self._folder).put(_file(name), packed(arrays))
 
     def clear(self) -> None:
         """Remove all: the whole is kept elsewhere now."""

@@ -55,9 +55,9 @@ def random_label_probe(
     """
     _check(inputs, n_classes, target, max_epochs, batch_size)
     device, count = device_of(network), len(inputs)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-    labels = torch.from_numpy(rng.permutation(np.arange(count) % n_classes))
     with own_randomness(seed, device):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+        labels = torch.from_numpy(rng.permutation(np.arange(count) % n_classes))
         twin = private_copy(network)
         trained = [parameter for parameter in twin.parameters() if parameter.requires_grad]
         if not trained:
@@ -86,6 +86,14 @@ def _check(inputs: Tensor, n_classes: int, target: float, max_epochs: int, batch
         raise WaterjarError(f"target={target}: a share above 0, at most 1, would be right")
     if max_epochs < 1 or batch_size < 1:
         raise WaterjarError(f"max_epochs={max_epochs}, batch_size={batch_size}: 1 or more would be right")
+
+
+def _check_outputs(outputs: Tensor, n_classes: int) -> None:
+    if outputs.ndim != 2 or outputs.shape[1] < n_classes:
+        raise WaterjarError(
+            f"n_classes={n_classes}, but the network gives {tuple(outputs.shape)} for {len(outputs)} inputs: "
+            "(input, class) with an output of each class would be right"
+        )
 
 
 def _batches(order: Tensor, size: int) -> list[Tensor]:
@@ -122,6 +130,7 @@ def _accuracy(network: nn.Module, inputs: Tensor, labels: Tensor, batch_size: in
     right = 0
     with torch.no_grad():
         for rows in torch.split(torch.arange(len(inputs)), batch_size):
-            told = network(inputs[rows.to(inputs.device)].to(device)).argmax(dim=1)
-            right += int((told.cpu() == labels[rows]).sum())
+            outputs = network(inputs[rows.to(inputs.device)].to(device))
+            _check_outputs(outputs, int(labels.max()) + 1)
+            right += int((outputs.argmax(dim=1).cpu() == labels[rows]).sum())
     return right / len(inputs)

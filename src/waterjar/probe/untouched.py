@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import random
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -38,14 +40,45 @@ def device_of(network: nn.Module) -> torch.device:
 
 @contextlib.contextmanager
 def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
-    """Inside, torch draws from `seed` (dropout does); outside, its generators are where they were.
+    """Inside, torch, Python and numpy draw from `seed` (dropout does, a forward may); outside, nothing has moved.
 
     Gradients are on inside, also within `torch.no_grad()` or `torch.inference_mode()`.
     """
+    if seed < 0:
+        raise WaterjarError(f"seed={seed}: a whole number from 0 on would be right")
     devices = [] if device.type == "cpu" else [device]
     kind = "cuda" if device.type == "cpu" else device.type
-    with torch.random.fork_rng(devices, device_type=kind), torch.inference_mode(False), torch.enable_grad():
+    with torch.random.fork_rng(devices, device_type=kind), _own_python(seed), _own_numpy(seed), _gradients():
         torch.default_generator.manual_seed(seed)
         for other in devices:
             torch.get_device_module(other).manual_seed(seed)
         yield
+
+
+@contextlib.contextmanager
+def _gradients() -> Iterator[None]:
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+@contextlib.contextmanager
+def _own_python(seed: int) -> Iterator[None]:
+    before = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before)
+
+
+@contextlib.contextmanager
+def _own_numpy(seed: int) -> Iterator[None]:
+    """Another generator behind the functions of np.random: that of the outside may be of any kind."""
+    outside = np.random.get_bit_generator()  # type: ignore[attr-defined] # missing in numpy's stubs
+    state = np.random.get_state(legacy=False)  # noqa: NPY002 - to put it back
+    np.random.set_bit_generator(np.random.MT19937(seed))  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        np.random.set_bit_generator(outside)  # type: ignore[attr-defined]
+        np.random.set_state(state)  # noqa: NPY002 - a number drawn in advance is part of it

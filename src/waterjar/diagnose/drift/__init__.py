@@ -23,8 +23,10 @@ from waterjar.diagnose.drift._procrustes import procrustes_distance
 from waterjar.diagnose.drift.cell import measure_cell
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.labelled import stamp
+from waterjar.diagnose.plasticity import settings as given
 from waterjar.diagnose.registry import Family
 from waterjar.diagnose.snapshots import measure_each
+from waterjar.errors import WaterjarError
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 
@@ -70,10 +72,15 @@ def measure(
     ridge : penalty of the linear probe.
     readout : name of the weights of the last linear map; by default the last matrix among the parameters.
     """
+    matrix, ridge = given.count("matrix", matrix), given.number("ridge", ridge, 0.0)
+    if eval_sets is not None:
+        given.names("eval_sets", eval_sets, none_given="None for all of them")
+    if readout is not None and not isinstance(readout, str):
+        raise WaterjarError(f"readout={readout!r}: the name of recorded weights, or None, would be right")
     settings: dict[str, Any] = {"eval_sets": eval_sets, "matrix": matrix, "ridge": ridge, "readout": readout}
     metrics = FAMILY.metrics
     result = measure_each(source, ("features",), lambda runs: measure_cell(runs, metrics, settings))
     return stamp(result, FAMILY, settings, source)
 
 
-FAMILY = Family("drift", "Drift of representations", "cell", ("features",), measure)
+FAMILY = Family("drift", "Drift of representations", "cell", ("features",), measure, version=2)

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.drift.moment import NO_LABELS, Classes, Moment
+from waterjar.diagnose.plasticity.magnitude import in_range
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 
@@ -25,19 +27,19 @@ def self_duality(features: ArrayLike, labels: ArrayLike, weights: ArrayLike) -> 
     >>> float(self_duality([[1.0, 0.0], [-1.0, 0.0]], [0, 1], [[2.0, 0.0], [-2.0, 0.0]]))
     0.0
     """
-    return _of_classes(Classes.of(features, labels), np.asarray(weights))
+    cloud = Cloud.of(features)
+    return _duality(cloud, Classes.of(cloud, labels), np.asarray(weights))
 
 
-def _of_classes(classes: Classes, weights: NDArray[Any]) -> Result:
-    if classes.missing:
-        return classes.missing
+def _duality(cloud: Cloud, classes: Classes, weights: NDArray[Any]) -> Result:
+    rows = classes.rows(weights, cloud.features.shape[1])
+    if isinstance(rows, Result):
+        return rows
     n = len(classes.members)
-    if classes.names[0] < 0 or classes.names[-1] >= len(weights):
-        return Result.missing("undefined", f"labels outside the {len(weights)} rows of the readout", n=n)
-    rows = weights[classes.names].astype(np.float64)
-    length = np.linalg.norm(rows)
-    if not np.isfinite(length):
+    if not np.isfinite(rows).all():
         return Result.missing("not_a_number", "NaN or infinite weights", n=n)
+    rows, _ = in_range(rows)
+    length = np.linalg.norm(rows)
     if length == 0.0:
         return Result.missing("undefined", "all weights of the readout are zero", n=n)
     return Result(float(np.square(rows / length - classes.means / np.linalg.norm(classes.means)).sum()), n=n)
@@ -57,4 +59,6 @@ def _of_classes(classes: Classes, weights: NDArray[Any]) -> Result:
 def _measure(moment: Moment) -> Result:
     if moment.classes is None:
         return NO_LABELS
-    return moment.readout if isinstance(moment.readout, Result) else _of_classes(moment.classes, moment.readout.weights)
+    if isinstance(moment.readout, Result):
+        return moment.readout
+    return _duality(moment.cloud, moment.classes, moment.readout.weights)

@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike
 
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.drift.moment import NO_LABELS, Classes, Moment, Readout
+from waterjar.diagnose.plasticity.magnitude import in_range
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
+from waterjar.errors import WaterjarError
 
 
 def nearest_mean_mismatch(features: ArrayLike, labels: ArrayLike, weights: ArrayLike, bias: ArrayLike) -> Result:
@@ -28,13 +30,19 @@ def nearest_mean_mismatch(features: ArrayLike, labels: ArrayLike, weights: Array
 
 
 def _mismatch(cloud: Cloud, classes: Classes, readout: Readout) -> Result:
-    if classes.missing:
-        return classes.missing
+    weights = classes.rows(readout.weights, cloud.features.shape[1])
+    if readout.bias.shape != readout.weights.shape[:1]:
+        raise WaterjarError(
+            f"bias has shape {readout.bias.shape}: (class) = ({len(readout.weights)},), as weights have, would be right"
+        )
+    if isinstance(weights, Result):
+        return weights
     n = len(classes.members)
-    if classes.names[0] < 0 or classes.names[-1] >= len(readout.weights):
-        return Result.missing("undefined", f"labels outside the {len(readout.weights)} rows of the readout", n=n)
-    weights = readout.weights[classes.names].astype(np.float64)
-    scores = cloud.features.astype(np.float64) @ weights.T + readout.bias[classes.names]
+    features, exponent = in_range(cloud.features)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # seen below
+        scores = features @ weights.T + np.ldexp(
+            readout.bias[classes.names.astype(np.int64)].astype(np.float64), -exponent
+        )
     if not np.isfinite(scores).all():
         return Result.missing("not_a_number", "NaN or infinite scores", n=n)
     closeness = classes.points @ classes.means.T - 0.5 * np.square(classes.means).sum(axis=1)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from waterjar.diagnose.drift.cloud import Cloud
-from waterjar.diagnose.drift.moment import NO_LABELS, Moment
+from waterjar.diagnose.drift.moment import NO_LABELS, Moment, labels_of
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
@@ -34,9 +34,8 @@ def linear_probe_accuracy(features: ArrayLike, labels: ArrayLike, *, ridge: floa
     if not ridge > 0.0:
         raise WaterjarError(f"ridge={ridge}: a number above 0 would be right")
     cloud = Cloud.of(features)
-    names, members, counts = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
-    if members.shape != (len(cloud.features),):
-        raise WaterjarError(f"labels have shape {members.shape}: (sample) = ({len(cloud.features)},) would be right")
+    given = labels_of(labels, len(cloud.features))
+    names, members, counts = np.unique(given, return_inverse=True, return_counts=True)
     if cloud.missing:
         return cloud.missing
     n, units = cloud.features.shape

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from waterjar.diagnose.plasticity.magnitude import in_range
 from waterjar.diagnose.plasticity.representation import Representation
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
@@ -31,8 +32,14 @@ class Cloud:
 
     @cached_property
     def centred(self) -> NDArray[np.float64]:
-        """Features minus their mean over samples; exactly 0 for a unit that never changes, however large it is."""
-        apart: NDArray[np.float64] = self.features.astype(np.float64) - self.features[0].astype(np.float64)
+        """Features minus their mean over samples; exactly 0 for a unit that never changes, however large it is.
+
+        In units of a power of two if they are extreme (see `in_range`): no comparison depends on the scale of a cloud.
+        """
+        wide = in_range(self.features)[0]
+        apart: NDArray[np.float64] = wide - wide[0]
+        if self.features.dtype == np.float64:  # what differs may be extreme where features are not
+            apart, _ = in_range(apart)
         apart -= apart.mean(axis=0)
         return apart
 

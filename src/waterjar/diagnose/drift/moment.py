@@ -43,9 +43,7 @@ class Classes:
     def of(cls, features: ArrayLike | Cloud, labels: ArrayLike) -> Classes:
         """Every class counts the same, however many samples it has."""
         cloud = Cloud.of(features)
-        given = np.asarray(labels)
-        if given.shape != (len(cloud.features),):
-            raise WaterjarError(f"labels have shape {given.shape}: (sample) = ({len(cloud.features)},) would be right")
+        given = labels_of(labels, len(cloud.features))
         names, members, counts = np.unique(given, return_inverse=True, return_counts=True)
         nothing = np.empty((0, 0))
         if cloud.missing:
@@ -66,6 +64,39 @@ class Classes:
         if spread <= noise**2 * cloud.total:
             gone_or_not = Result.missing("undefined", "all classes have the same mean", n=n)
         return cls(names, counts, members, means, cloud.centred - middle, gone_or_not)
+
+    def rows(self, weights: NDArray[Any], units: int) -> NDArray[np.float64] | Result:
+        """The weights (class, unit) of the classes that occur; an error, or why there are none, if labels name no rows.
+
+        `units` is the width of the features.
+        """
+        if weights.ndim != 2 or weights.shape[1] != units or weights.dtype.kind not in "fiub":
+            raise WaterjarError(
+                f"weights have shape {weights.shape} and dtype {weights.dtype}: "
+                f"numbers (class, unit), with {units} units as the features have, would be right"
+            )
+        if self.names.dtype.kind not in "iub":
+            raise WaterjarError(
+                f"labels have dtype {self.names.dtype}: whole numbers, rows of the readout, would be right"
+            )
+        if self.missing:
+            return self.missing
+        if self.names[0] < 0 or self.names[-1] >= len(weights):
+            n = len(self.members)
+            return Result.missing("undefined", f"labels outside the {len(weights)} rows of the readout", n=n)
+        return weights[self.names.astype(np.int64)].astype(np.float64)
+
+
+def labels_of(labels: ArrayLike, samples: int) -> NDArray[Any]:
+    """As an array (sample) of numbers or text; an error if they cannot be that."""
+    given = np.asarray(labels)
+    if given.shape != (samples,):
+        raise WaterjarError(f"labels have shape {given.shape}: (sample) = ({samples},) would be right")
+    if given.dtype.kind not in "iubfUS":
+        raise WaterjarError(f"labels have dtype {given.dtype}: whole numbers would be right")
+    if given.dtype.kind == "f" and np.isnan(given).any():
+        raise WaterjarError("some labels are NaN: a class for every sample would be right")
+    return given
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ Repeats are never pooled into one matrix. A snapshot with NaN is NaN for its rep
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import xarray as xr
 
 from waterjar.diagnose.labelled import stamp
+from waterjar.diagnose.plasticity import settings as given
 from waterjar.diagnose.plasticity._active_units import active_units
 from waterjar.diagnose.plasticity._dormant_units import dormant_units
 from waterjar.diagnose.plasticity._effective_rank import effective_rank
@@ -74,7 +76,11 @@ def measure(
     eval_sets : whose samples are looked at; all that snapshots cover by default.
     buffers : last parts of the names of tensors that are no parameters, and left out.
     """
-    settings = {"tau": tau, "energy": energy, "eval_sets": eval_sets, "buffers": list(buffers)}
+    tau, energy = given.number("tau", tau, -math.inf), given.number("energy", energy, 0.0, 1.0)
+    if eval_sets is not None:
+        given.names("eval_sets", eval_sets, none_given="None for all of them")
+    left_out = given.names("buffers", buffers, none_given="")
+    settings = {"tau": tau, "energy": energy, "eval_sets": eval_sets, "buffers": left_out}
     metrics = FAMILY.metrics
     result = measure_each(
         source, ("features", "weights"), lambda runs: [measure_run(run, metrics, settings) for run in runs]
@@ -82,4 +88,4 @@ def measure(
     return stamp(result, FAMILY, settings, source)
 
 
-FAMILY = Family("plasticity", "Plasticity", "run", ("features|weights",), measure)
+FAMILY = Family("plasticity", "Plasticity", "run", ("features|weights",), measure, version=2)

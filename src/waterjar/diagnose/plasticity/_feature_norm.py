@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from waterjar.diagnose.plasticity.magnitude import scaled_back
 from waterjar.diagnose.plasticity.representation import Features, Representation
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
@@ -32,4 +33,5 @@ def feature_norm(features: Features) -> Result:
     shot = Representation.of(features)
     if shot.missing:
         return shot.missing
-    return Result(float(np.sqrt(np.einsum("su,su->s", shot.live, shot.live)).mean()), n=len(shot.features))
+    norm = float(np.sqrt(np.einsum("su,su->s", shot.live, shot.live)).mean())
+    return scaled_back(norm, shot.exponent, n=len(shot.features))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from waterjar.diagnose.plasticity.magnitude import scaled_back
 from waterjar.diagnose.plasticity.representation import Features, Representation
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
@@ -43,4 +44,4 @@ def feature_variance(features: Features) -> Result:
         apart = shot.live[:, unsafe] - shot.live[0, unsafe]
         apart -= apart.mean(axis=0)
         variance[unsafe] = np.einsum("su,su->u", apart, apart) / n
-    return Result(float(variance.sum()) / units, n=n)
+    return scaled_back(float(variance.sum()) / units, 2 * shot.exponent, n=n)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from waterjar.diagnose.plasticity.magnitude import scaled_back
 from waterjar.diagnose.plasticity.parameters import root_mean_square
 from waterjar.diagnose.plasticity.stepwise import Series, logged
 from waterjar.diagnose.registry import metric
@@ -19,7 +22,10 @@ def gradient_norm(gradient: ArrayLike) -> Result:
     5.0
     """
     found = root_mean_square(gradient)
-    return found if found.reason != "present" else Result(float(found) * float(np.sqrt(found.n)), n=found.n)
+    if found.reason != "present":
+        return found
+    share, exponent = math.frexp(float(found))
+    return scaled_back(share * math.sqrt(found.n), exponent, n=found.n)
 
 
 @metric(

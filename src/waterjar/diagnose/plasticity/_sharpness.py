@@ -13,9 +13,10 @@ from waterjar.diagnose.snapshots import Recording
     "sharpness",
     family="plasticity",
     long_name="largest eigenvalue of the Hessian of the loss",
-    formula="max eigenvalue of the second derivative of the mean loss by all trained parameters, by power iteration",
+    formula="max eigenvalue of the second derivative of the mean loss by all trained parameters, by Lanczos iteration",
     range=(-np.inf, np.inf),
     citation="Lewkowycz et al. 2020; Lyle et al. 2023",
+    version=2,
     needs=("probes/sharpness",),
     summary="sharpness_final",
 )

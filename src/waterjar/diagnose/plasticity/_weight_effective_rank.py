@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.plasticity._effective_rank import rank_of
+from waterjar.diagnose.plasticity.magnitude import in_range
 from waterjar.diagnose.plasticity.parameters import Measured, Parameters
 from waterjar.diagnose.plasticity.representation import singular_values
 from waterjar.diagnose.registry import metric
@@ -26,7 +27,7 @@ def weight_effective_rank(weights: ArrayLike) -> Result:
     matrix = array.reshape(len(array), -1).astype(np.float64)
     if not np.isfinite(matrix).all():
         return Result.missing("not_a_number", "NaN or infinite parameters", n=array.size)
-    return rank_of(singular_values(matrix), n=array.size)
+    return rank_of(singular_values(in_range(matrix)[0]), n=array.size)
 
 
 @metric(

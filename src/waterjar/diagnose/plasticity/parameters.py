@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from waterjar.diagnose.plasticity.magnitude import scaled_back
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.snapshots import Recording
 
 _BLOCK = 2**20
 """Numbers squared at once: float64 copies of a whole network would triple the memory."""
+_SAFE = (1e-200, 1e300)
+"""Sums of squares in which nothing of weight has vanished or overflowed."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,9 @@ class Parameters:
         n = sum(result.n for result in found.values())
         if n == 0:
             return Result.missing("undefined", "there are no parameters")
-        return Result(float(np.sqrt(sum(float(r) ** 2 * (r.n / n) for r in found.values() if r.n))), n=n)
+        largest = max(float(result) for result in found.values() if result.n)
+        unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0  # squares of 1 or so, whatever the size
+        return Result(unit * math.sqrt(sum((float(r) / unit) ** 2 * (r.n / n) for r in found.values() if r.n)), n=n)
 
 
 @dataclass(frozen=True)
@@ -75,15 +81,26 @@ def root_mean_square(values: ArrayLike, since: ArrayLike | None = None) -> Resul
     before = None if since is None else np.asarray(since).reshape(-1)
     if not now.size:
         return Result.missing("undefined", "there are no parameters")
+    total, exponent = _sum_of_squares(now, before, 0), 0
+    if not _SAFE[0] < total < _SAFE[1]:  # also NaN: squares of extreme numbers, none at all, or really not finite
+        if not np.isfinite(now).all() or (before is not None and not np.isfinite(before).all()):
+            return Result.missing("not_a_number", "NaN or infinite parameters", n=now.size)
+        ends = [float(np.abs(x.astype(np.float64)).max()) for x in (now, before) if x is not None]
+        exponent = math.frexp(max(ends))[1] + 1
+        total = _sum_of_squares(now, before, exponent)
+    return scaled_back(math.sqrt(total / now.size), exponent, n=now.size)
+
+
+def _sum_of_squares(now: NDArray[Any], before: NDArray[Any] | None, exponent: int) -> float:
+    """Of (now - before) / 2^exponent; inf or NaN where that leaves float64."""
     total = 0.0
     for start in range(0, now.size, _BLOCK):
-        block = now[start : start + _BLOCK].astype(np.float64)
-        if before is not None:
-            block -= before[start : start + _BLOCK]
-        total += float(np.vdot(block, block))
-    if not np.isfinite(total):
-        return Result.missing("not_a_number", "NaN or infinite parameters", n=now.size)
-    return Result(float(np.sqrt(total / now.size)), n=now.size)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            block = np.ldexp(now[start : start + _BLOCK].astype(np.float64), -exponent)
+            if before is not None:
+                block -= np.ldexp(before[start : start + _BLOCK].astype(np.float64), -exponent)
+            total += float(np.vdot(block, block))
+    return total
 
 
 def tensors_of(recording: Recording, buffers: Sequence[str]) -> tuple[Tensor, ...]:

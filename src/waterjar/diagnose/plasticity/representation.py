@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from waterjar.diagnose.plasticity.magnitude import in_range
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
 
@@ -50,22 +51,30 @@ class Representation:
         return None
 
     @cached_property
-    def live(self) -> NDArray[np.float64]:
-        """Features (sample, live unit) in float64, without the units that are 0 for every sample."""
+    def _in_range(self) -> tuple[NDArray[np.float64], int]:
         alive = self.features.any(axis=0)
-        kept = self.features if alive.all() else np.compress(alive, self.features, axis=1)
-        return kept.astype(np.float64, copy=False)
+        return in_range(self.features if alive.all() else np.compress(alive, self.features, axis=1))
+
+    @property
+    def live(self) -> NDArray[np.float64]:
+        """Features (sample, live unit) in float64 / 2^exponent, without the units that are 0 for every sample."""
+        return self._in_range[0]
+
+    @property
+    def exponent(self) -> int:
+        """0, unless features are so large or small that their squares would leave float64; see `in_range`."""
+        return self._in_range[1]
 
     @cached_property
     def mean(self) -> NDArray[np.float64]:
-        """Mean over samples (live unit)."""
+        """Mean over samples (live unit), / 2^exponent."""
         n = len(self.live)
         mean: NDArray[np.float64] = (np.ones(n) @ self.live) / n  # a product is five times as fast as np.mean
         return mean
 
     @cached_property
     def singular_values(self) -> NDArray[np.float64]:
-        """All min(sample, unit) of them, largest first; see `singular_values`."""
+        """All min(sample, unit) of them, largest first, / 2^exponent; see `singular_values`."""
         found = singular_values(self.live) if self.live.size else np.zeros(0)
         return np.concatenate([found, np.zeros(min(self.features.shape) - len(found))])
 
