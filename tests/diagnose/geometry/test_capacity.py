@@ -192,6 +192,38 @@ def test_a_zero_point_with_bias_is_a_point_like_others() -> None:
     assert found["reason"] == "present" and (found["critical"] == 1).all()
 
 
+def test_the_length_of_points_counts_where_there_is_a_bias() -> None:
+    found = simulated_capacity([[1.0], [2.0]], [0, 1], bias=True)
+    assert found["p_n"].tolist() == [1.0]
+
+
+def test_bias_is_feasibility_with_a_constant() -> None:
+    """The whole of simulated_capacity against HiGHS on the points themselves, at the critical n and one below."""
+    cases = 0
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 9])
+        count, dimension = int(rng.integers(2, 7)), int(rng.integers(4, 20))
+        labels = np.repeat(np.arange(count), rng.integers(1, 7, count))
+        points = rng.standard_normal((count, dimension))[labels] * 2 + rng.standard_normal((len(labels), dimension))
+        points *= 10.0 ** rng.uniform(-1, 1, (len(labels), 1))
+        points += 5 * rng.standard_normal(dimension)
+        found = simulated_capacity(points, labels, n_trials=8, rng=seed, bias=True)
+        of, y = manifolds(points, labels), dichotomies("uniform", 8, count, seed)
+        flat = rotated(of, bias=True)
+        # rotated() turns, shifts and scales: what it gives has the points' own distances, but for one factor.
+        apart, own = (np.linalg.norm(x[:, None] - x, axis=2) for x in (flat, points[of.order]))
+        np.testing.assert_allclose(apart * own.max(), own * apart.max(), atol=1e-9 * own.max() * apart.max())
+        normals = Normals(seed, flat.shape[1]).first(np.arange(8), flat.shape[1])
+        for trial, n in enumerate(found["critical"]):
+            z = flat @ normals[trial].T
+            for columns in (n - 1, n):
+                if 1 <= columns <= flat.shape[1]:
+                    x = np.concatenate([z[:, :columns], np.ones((len(z), 1))], axis=1)
+                    assert feasible(y[trial, of.owner, None] * x) == (columns == n), (seed, trial, columns)
+                    cases += 1
+    assert cases > 300
+
+
 def test_centre() -> None:
     points = np.random.default_rng(0).standard_normal((12, 9))
     labels = np.repeat(np.arange(3), 4)

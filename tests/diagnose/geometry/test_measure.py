@@ -130,6 +130,32 @@ def test_repeats_with_other_classes_have_their_own_manifolds(tmp_path: Path) -> 
     np.testing.assert_array_equal(radius.sel(repeat=0), [*alone[0]["manifold_radius"], np.nan])
     zero, five = alone[1]["manifold_radius"]
     np.testing.assert_array_equal(radius.sel(repeat=1), [zero, np.nan, np.nan, five])
+    why = found["manifold_radius_reason"].isel(snapshot=0, layer=0)
+    assert [REASONS[int(code)] for code in why.sel(repeat=0)] == ["present"] * 3 + ["empty_set"]
+    assert [REASONS[int(code)] for code in why.sel(repeat=1)] == ["present", "empty_set", "empty_set", "present"]
+
+
+@pytest.mark.parametrize("what", ["one class", "zero"])
+def test_reasons_of_manifolds_are_those_of_the_snapshot(tmp_path: Path, what: str) -> None:
+    with waterjar.Recorder(
+        tmp_path / "run", {}, seeds=[7, 8], eval_sets={"a": 0, "b": 1}, tasks=["first", "second"]
+    ) as recorder:
+        recorder.once("probe_samples", label=LABELS * (what == "zero"))
+        recorder.log(
+            train_task="first", epoch=0, performance={"accuracy": np.zeros((2, 2))},
+            snapshot={"features": {"one": FEATURES[0] * (what != "zero")}},
+        )  # fmt: skip
+    found = geometry.measure(waterjar.open_run(tmp_path / "run"), **SETTINGS)
+    for name in ("capacity", "manifold_dimension", "manifold_radius", "nonunique_share"):
+        assert np.isnan(found[name]).all()
+        assert {REASONS[int(code)] for code in found[f"{name}_reason"].values.ravel()} == {"undefined"}
+
+
+def test_share_of_draws_with_other_solutions_is_beside_the_others(run: waterjar.Run) -> None:
+    found = geometry.measure(run, **SETTINGS)
+    assert found["nonunique_share"].dims == ("repeat", "snapshot", "layer")
+    assert "not unique" in found["nonunique_share"].attrs["long_name"]
+    assert (found["nonunique_share"].sel(layer="one") >= 0).all()
 
 
 def test_subsamples_are_the_same_over_time(run: waterjar.Run) -> None:
@@ -202,6 +228,14 @@ def test_what_cannot_be_is_said(run: waterjar.Run, tmp_path: Path) -> None:
         ({"simulate_every": 0}, "above 0"),
         ({"layers": ["thre"]}, "layers 'thre' is unknown"),
         ({"eval_sets": ["c"]}, "eval_sets 'c' is unknown"),
+        ({"seed": -1}, "seed=-1: from 0 on"),
+        ({"n_t": 2.5}, "n_t=2.5: it must be a whole number"),
+        ({"subsamples": 2.5}, "subsamples=2.5: it must be a whole number"),
+        ({"n_trials": 0}, "there must be at least one"),
+        ({"layers": []}, "there is none"),
+        ({"eval_sets": []}, "there is none"),
+        ({"layers": ["one", "one"]}, "stands twice"),
+        ({"layers": "one"}, "a text"),
     ):
         with pytest.raises(WaterjarError, match=message):
             geometry.measure(run, **{**SETTINGS, **settings})  # type: ignore[arg-type]

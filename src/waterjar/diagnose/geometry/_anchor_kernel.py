@@ -28,8 +28,7 @@ BB, CC = 0, 1  # b and c
 AXIS_COSINE, CENTER_AXIS_COSINE = 2, 3  # means over pairs
 AXIS_INNER, CENTER_AXIS_INNER = 4, 5
 CENTER_COSINE, CENTER_INNER = 6, 7  # of the centres without this draw: for their standard errors
-SHIFT = 8  # how the draw moves CENTER_AXIS_COSINE of all draws, since it moves the centres
-COLUMNS = 9
+COLUMNS = 8
 # Layers of the sums over draws (.., manifold, manifold).
 AXIS_COSINES, CENTER_AXIS_COSINES, AXIS_INNERS, CENTER_AXIS_INNERS = 0, 1, 2, 3
 AXIS_PAIRS, CENTER_AXIS_PAIRS, PAIRS, PAIRS_AGAIN = 4, 5, 6, 7  # over how many draws each of these sums is
@@ -137,7 +136,7 @@ def _inverse_factor(matrix: Floats, size: int, cut: float, lower: Floats, invers
 
 @allocating
 def _quadratic(matrix: Floats, size: int, v: Floats, cut: float, lower: Floats, inverse: Floats, out: Floats) -> float:
-    """v' M^+ v of a positive semi-definite M with unit diagonal; its terms v_m (M^+ v)_m are added to `out`."""
+    """v' M^+ v of a positive semi-definite M with unit diagonal; M^+ v is added to `out`."""
     total = 0.0
     if _inverse_factor(matrix, size, cut, lower, inverse):
         for a in range(size):
@@ -146,7 +145,7 @@ def _quadratic(matrix: Floats, size: int, v: Floats, cut: float, lower: Floats, 
                 part += inverse[a, b] * v[b]
             total += part * part
             for b in range(a + 1):
-                out[b] += v[b] * inverse[a, b] * part
+                out[b] += inverse[a, b] * part
         return total
     values, vectors = np.linalg.eigh(matrix[:size, :size].copy())
     for e in range(size):
@@ -156,21 +155,21 @@ def _quadratic(matrix: Floats, size: int, v: Floats, cut: float, lower: Floats, 
                 part += vectors[a, e] * v[a]
             total += part * part / values[e]
             for a in range(size):
-                out[a] += v[a] * vectors[a, e] * part / values[e]
+                out[a] += vectors[a, e] * part / values[e]
     return total
 
 
 @inner
-def _unit_diagonal(matrix: Floats, v: Floats, least: Floats, size: int) -> float:
+def _unit_diagonal(matrix: Floats, v: Floats, least: Floats, size: int, roots: Floats) -> float:
     """Scale to unit diagonal, in place, which changes no v' M^+ v for v in the range; a row below `least` is zero.
 
-    Returns the largest rounding error that this leaves in the matrix.
+    Writes the factors of rows into `roots`. Returns the largest rounding error that this leaves in the matrix.
     """
     worst = 0.0
     for a in range(size):
         diagonal = matrix[a, a]
         if diagonal <= ROUNDING * least[a]:
-            v[a] = 0.0
+            v[a], roots[a] = 0.0, 0.0
             for b in range(size):
                 matrix[a, b], matrix[b, a] = 0.0, 0.0
             matrix[a, a] = 1.0
@@ -178,6 +177,7 @@ def _unit_diagonal(matrix: Floats, v: Floats, least: Floats, size: int) -> float
             worst = max(worst, EPSILON * least[a] / diagonal)
             root = 1.0 / math.sqrt(diagonal)
             v[a] *= root
+            roots[a] = root
             for b in range(size):
                 matrix[a, b] *= root
                 matrix[b, a] *= root
@@ -194,9 +194,12 @@ def measure_draws(
     draws: Integers,
     table: Floats,
     parts: Floats,
+    solved: Floats,
     sums: Floats,
 ) -> None:
     """Fill the table (draw, column), the terms of b and c by manifold (draw, 2, manifold), and the sums by pairs.
+
+    solved (draw, 2, manifold): the M^+ S1 t of b and of c.
 
     along (draw, manifold) = S1 t; used (draw, manifold): which rows count; draws (manifold): of how many draws its
     centre is the mean.
@@ -205,8 +208,7 @@ def measure_draws(
     axis, both = np.empty((manifolds, manifolds)), np.empty((manifolds, manifolds))
     lower, inverse = np.empty((manifolds, manifolds)), np.empty((manifolds, manifolds))
     v, w, out, least = np.empty(manifolds), np.empty(manifolds), np.empty(manifolds), np.empty(manifolds)
-    rows = np.empty(manifolds, np.int64)
-    lengths = _inverse_lengths(own, mixed, center, used)
+    rows, roots = np.empty(manifolds, np.int64), np.empty(manifolds)
     for q in range(own.shape[0]):
         size = 0
         for m in range(manifolds):
@@ -223,41 +225,15 @@ def measure_draws(
                 both[a, b] = axis[a, b] + center[m, n]
         _pairs(axis, mixed[q], center, rows, size, least, table[q], sums)
         _without(own[q], mixed[q], center, used[q], draws, table[q])
-        table[q, SHIFT] = _shift(mixed[q], center, lengths, rows, size)
         for which in range(2):
             matrix, along_it = (axis, v) if which == 0 else (both, w)
-            cut = max(CUT, 10.0 * _unit_diagonal(matrix, along_it, least, size))
+            cut = max(CUT, 10.0 * _unit_diagonal(matrix, along_it, least, size, roots))
             for a in range(size):
                 out[a] = 0.0
             table[q, which] = _quadratic(matrix, size, along_it, cut, lower, inverse, out)
             for a in range(size):
-                parts[q, which, rows[a]] = out[a]
-
-
-@allocating
-def _inverse_lengths(own: Floats, mixed: Floats, center: Floats, used: Flags) -> Floats:
-    """E[1 / |axis|] (manifold), over the draws in which it has one."""
-    total, count = np.zeros(center.shape[0]), np.zeros(center.shape[0])
-    for q in range(own.shape[0]):
-        for m in range(total.size):
-            square = own[q, m, m] - 2.0 * mixed[q, m, m] + center[m, m]
-            if used[q, m] and square > ROUNDING * (own[q, m, m] + center[m, m]):
-                total[m] += 1.0 / math.sqrt(square)
-                count[m] += 1.0
-    return total / np.maximum(count, 1.0)
-
-
-@inner
-def _shift(mixed: Floats, center: Floats, lengths: Floats, rows: Integers, size: int) -> float:
-    """To first order: the draw moves centre n by (its axis) / draws, and so moves every draw's axis the other way."""
-    total, pairs = 0.0, 0
-    for a in range(size):
-        for b in range(size):
-            m, n = rows[a], rows[b]
-            if m != n and center[m, m] > 0.0:
-                total += (mixed[n, m] - center[m, n]) / math.sqrt(center[m, m]) * lengths[n]
-                pairs += 1
-    return total / pairs if pairs > 0 else 0.0
+                parts[q, which, rows[a]] = along_it[a] * out[a]
+                solved[q, which, rows[a]] = roots[a] * out[a]
 
 
 @allocating
@@ -315,9 +291,13 @@ def _without(own: Floats, mixed: Floats, center: Floats, used: Flags, draws: Int
             - 2.0 * f[m] * (f[m] - 1.0) * mixed[m, m]
             + (f[m] - 1.0) * (f[m] - 1.0) * own[m, m]
         )
-    cosine, inner_product = 0.0, 0.0
+        if square[m] <= ROUNDING * f[m] * f[m] * center[m, m]:
+            square[m] = 0.0
+    cosine, inner_product, pairs, counted = 0.0, 0.0, 0, 0
     for m in range(manifolds):
         for n in range(m):
+            if draws[m] == 0 or draws[n] == 0:
+                continue
             product = (
                 f[m] * f[n] * center[m, n]
                 - (f[m] - 1.0) * f[n] * mixed[m, n]
@@ -325,7 +305,10 @@ def _without(own: Floats, mixed: Floats, center: Floats, used: Flags, draws: Int
                 + (f[m] - 1.0) * (f[n] - 1.0) * own[m, n]
             )
             inner_product += abs(product)
+            counted += 1
             both = square[m] * square[n]
-            cosine += product / math.sqrt(both) if both > 0.0 else math.nan
-    pairs = manifolds * (manifolds - 1) / 2
-    row[CENTER_COSINE], row[CENTER_INNER] = cosine / pairs, inner_product / pairs
+            if both > 0.0:  # a centre of zero has no direction
+                cosine += product / math.sqrt(both)
+                pairs += 1
+    row[CENTER_COSINE] = cosine / pairs if pairs > 0 else math.nan
+    row[CENTER_INNER] = inner_product / counted if counted > 0 else math.nan

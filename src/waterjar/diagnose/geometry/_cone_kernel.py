@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from waterjar.diagnose.geometry._compiled import entry, fma, inlined, inner
 from waterjar.diagnose.geometry._factor import (
     BETA,
+    EXACT,
     GRAM,
     MEMBERS,
     QUEUE,
@@ -29,10 +30,12 @@ from waterjar.diagnose.geometry._factor import (
     Integers,
     append,
     correct,
+    correct_exact,
     drop_negative,
     step_to_boundary,
     subtract,
     subtract_coarse,
+    subtract_exact,
 )
 from waterjar.diagnose.geometry._workspace import Problem, Work, workspace
 
@@ -40,14 +43,15 @@ TOLERANCE = 1e-12  # a violation below this share of |t| is rounding
 TOLERANCE_COARSE = 1e-5  # ... where products have seven digits
 NEAR, NEAR_HULL = 0.25, 0.75  # violators within this share of the largest are added in the same round
 NO_MARGIN = 1e-8  # points that a hyperplane separates by less than this (as unit vectors) are not separated
-HALF_ULP = 1.1e-16
+HALF_ULP, HALF_ULP_COARSE = 1.1e-16, 6e-8
+PATIENCE = 30  # rounds in single precision before its rounding is thought of
 MINUS, MINUS_COARSE = np.int64(-(2**63)), np.int32(-(2**31))  # the sign bit
 _U = np.uint64  # numba tests every index for being negative, unless it cannot be
 OPTIMAL, SEPARABLE, STOPPED = 0, 1, 2
 
 
 @inlined
-def _price(
+def price(
     mode: int,
     table: Floats,
     columns: Floats,
@@ -58,12 +62,16 @@ def _price(
     ids: Integers,
     g: Floats,
     r: Floats,
+    basis: Floats,
 ) -> None:
     """G at the present BETA."""
     if mode == GRAM:
         subtract(h, table, k, v, ids, g)
         return
-    subtract(t, table, k, v, ids, r)
+    if mode == EXACT:
+        subtract_exact(t, table, k, v, ids, r, basis)
+    else:
+        subtract(t, table, k, v, ids, r)
     n, whole = g.size, r.size - r.size % 4
     for i in range(n):
         g[i] = 0.0
@@ -132,6 +140,9 @@ def _find(y: Floats, offsets: Integers, bits: Integers, violation: Integers, m: 
 @inlined
 def begin(of: Problem, start: int, work: Work) -> int:
     """Make the first `start` points of QUEUE members and solve, without those that turn negative; how many stay."""
+    if of.mode == EXACT:
+        for d in range(of.t.size):
+            work.basis[work.basis.shape[0] - 2, d] = of.t[d]
     if start == 0:
         return 0
     k, _ = append(of.mode, of.table, of.h, of.y, of.owner, start, 0, work.factor, work.v, work.ids, work.basis)
@@ -155,7 +166,7 @@ def _prices(of: Problem, coarse: bool, k: int, refused: int, work: Work) -> tupl
         work.number_bits_coarse[0] = highest
         top = float(work.number_coarse[0])
     else:
-        _price(of.mode, of.table, of.columns, of.h, of.t, k, v, ids, g, work.r)
+        price(of.mode, of.table, of.columns, of.h, of.t, k, v, ids, g, work.r, work.basis)
         for a in range(k):
             g[ids[MEMBERS, a]] = 0.0
         for a in range(refused):
@@ -179,7 +190,9 @@ def _bits(value: float, coarse: bool, work: Work) -> np.int64:
 
 
 @inlined
-def active_set(of: Problem, hull: bool, coarse: bool, k: int, work: Work) -> tuple[int, int]:
+def active_set(  # noqa: PLR0912 - calls would cost more than branches
+    of: Problem, hull: bool, coarse: bool, k: int, work: Work
+) -> tuple[int, int]:
     """Project t, beginning with k members and their BETA: number of members, and how it ended.
 
     coarse=True looks for violators in the coarse table, until there are none that it can show; all else is exact.
@@ -190,7 +203,13 @@ def active_set(of: Problem, hull: bool, coarse: bool, k: int, work: Work) -> tup
     factor, v, ids, basis, r = work.factor, work.v, work.ids, work.basis, work.r
     refused, least = 0, 0.0 if hull else (TOLERANCE_COARSE if coarse else TOLERANCE) * of.scale
     near = NEAR_HULL if hull else NEAR
-    for _ in range(3 * h.size + 100):
+    for turn in range(3 * h.size + 100):
+        if not hull and (turn > PATIENCE or not coarse):
+            # Rounding of coefficients moves g by this; a smaller violation is none, and would come and go for ever.
+            size = 0.0
+            for a in range(k):
+                size += v[BETA, a] * v[BETA, a]
+            least = max(least, (HALF_ULP_COARSE if coarse else HALF_ULP) * math.sqrt(size))
         highest, top, blocked = _prices(of, coarse, k, refused, work)
         if hull:
             rest = 0.0
@@ -233,7 +252,7 @@ def finish(of: Problem, k: int, work: Work) -> tuple[int, float]:
     """Solve the support again in the order of its points: the bits then depend on the support, not on the way to it.
 
     Returns the number of members and the largest violation of the conditions at the final BETA, as a share of |t|, with
-    what rounding BETA itself may add to it: large coefficients that cancel cannot be given more exactly.
+    what rounding may have hidden of it where coefficients are large and cancel; EXACT hides nothing.
     """
     v, ids, g = work.v, work.ids, work.g
     while True:
@@ -252,13 +271,16 @@ def finish(of: Problem, k: int, work: Work) -> tuple[int, float]:
             break
     worst = 0.0
     for attempt in range(4):
-        _price(of.mode, of.table, of.columns, of.h, of.t, k, v, ids, g, work.r)
+        price(of.mode, of.table, of.columns, of.h, of.t, k, v, ids, g, work.r, work.basis)
         worst = 0.0
         for a in range(k):
             worst = max(worst, abs(g[ids[MEMBERS, a]]))
         if worst <= 0.1 * TOLERANCE * of.scale or attempt == 3:
             break
-        correct(k, work.factor, v, ids, g)
+        if of.mode == EXACT:
+            correct_exact(k, work.factor, v, work.basis, work.r)
+        else:
+            correct(k, work.factor, v, ids, g)
     size = 0.0
     for a in range(k):
         size += v[BETA, a] * v[BETA, a]
@@ -266,7 +288,8 @@ def finish(of: Problem, k: int, work: Work) -> tuple[int, float]:
             return 0, math.inf
     work.number_bits[0] = _worst(of.y, of.offsets, work.bits, work.violation)
     worst = max(worst, work.number[0])
-    return k, (worst + HALF_ULP * math.sqrt(size)) / of.scale if of.scale > 0.0 else 0.0
+    hidden = HALF_ULP * math.sqrt(size) if of.mode != EXACT else 0.0
+    return k, (worst + hidden) / of.scale if of.scale > 0.0 else 0.0
 
 
 @inner

@@ -38,7 +38,27 @@ Integers = NDArray[np.int64]
 Coarse = NDArray[np.float32]
 
 
-@inlined
+@inner
+def _dot(basis: Floats, a: int, b: int) -> float:
+    """Product of two rows, in eight sums that do not wait for each other."""
+    dimension = basis.shape[1]
+    whole = dimension - dimension % 8
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for d in range(0, whole, 8):
+        s0 = fma(basis[a, d], basis[b, d], s0)
+        s1 = fma(basis[a, d + 1], basis[b, d + 1], s1)
+        s2 = fma(basis[a, d + 2], basis[b, d + 2], s2)
+        s3 = fma(basis[a, d + 3], basis[b, d + 3], s3)
+        s4 = fma(basis[a, d + 4], basis[b, d + 4], s4)
+        s5 = fma(basis[a, d + 5], basis[b, d + 5], s5)
+        s6 = fma(basis[a, d + 6], basis[b, d + 6], s6)
+        s7 = fma(basis[a, d + 7], basis[b, d + 7], s7)
+    for d in range(whole, dimension):
+        s0 = fma(basis[a, d], basis[b, d], s0)
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+
+@inner
 def _orthogonalise(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> float:
     """EXACT: parts of u_i along the first k of the basis into COLUMN, what is left into its last row; its square."""
     dimension, last = basis.shape[1], basis.shape[0] - 1
@@ -48,16 +68,11 @@ def _orthogonalise(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> f
         v[COLUMN, a] = 0.0
     for _ in range(2):  # the second time removes what rounding left
         for a in range(k):
-            part = 0.0
-            for d in range(dimension):
-                part += basis[a, d] * basis[last, d]
+            part = _dot(basis, a, last)
             v[COLUMN, a] += part
             for d in range(dimension):
-                basis[last, d] -= part * basis[a, d]
-    square = 0.0
-    for d in range(dimension):
-        square += basis[last, d] * basis[last, d]
-    return square
+                basis[last, d] = fma(-part, basis[a, d], basis[last, d])
+    return _dot(basis, last, last)
 
 
 @inlined
@@ -155,7 +170,8 @@ def append(
             factor[k, a] = v[COLUMN, a]
             along += v[COLUMN, a] * v[C, a]
         factor[k, k], v[INVERSE, k] = length, 1.0 / length
-        v[C, k] = (h[i] - along) * v[INVERSE, k]
+        # The first is a difference of near numbers where the points are near: EXACT has t in the row before the last.
+        v[C, k] = (h[i] - along) * v[INVERSE, k] if mode != EXACT else _dot(basis, k, basis.shape[0] - 2)
         v[SIGN, k], v[BETA, k] = y[owner[i]], 0.0
         ids[MEMBERS, k] = i
         k += 1
@@ -291,6 +307,42 @@ def correct(k: int, factor: Floats, v: Floats, ids: Integers, g: Floats) -> None
     solve(k, factor, v)
     for a in range(k):
         v[BETA, a] += v[Z, a]
+
+
+@inner
+def correct_exact(k: int, factor: Floats, v: Floats, basis: Floats, r: Floats) -> None:
+    """The same for EXACT, without squaring the condition: BETA += R^-1 Q' r, the rows of Q being the basis."""
+    last = basis.shape[0] - 1
+    for d in range(r.size):
+        basis[last, d] = r[d]
+    for a in range(k):
+        v[C, a] = _dot(basis, a, last)
+    solve(k, factor, v)
+    for a in range(k):
+        v[BETA, a] += v[Z, a]
+
+
+@inner
+def subtract_exact(start: Floats, table: Floats, k: int, v: Floats, ids: Integers, out: Floats, basis: Floats) -> None:
+    """As `subtract`, with every rounding error kept in the last row of the basis and added in the end.
+
+    Products by fma, sums by Knuth's two-sum: large coefficients that cancel then leave what they should.
+    """
+    n, low = out.size, basis.shape[0] - 1
+    for d in range(n):
+        out[d], basis[low, d] = start[d], 0.0
+    for a in range(k):
+        m, b = ids[MEMBERS, a], -v[BETA, a]
+        for d in range(n):
+            product = b * table[m, d]
+            error = fma(b, table[m, d], -product)
+            total = out[d] + product
+            back = total - out[d]
+            error += (out[d] - (total - back)) + (product - back)
+            out[d] = total
+            basis[low, d] += error
+    for d in range(n):
+        out[d] += basis[low, d]
 
 
 @inlined

@@ -17,7 +17,7 @@ class Work(NamedTuple):
     factor: Floats  # (member, member) upper triangular
     v: Floats  # (C ... Z, member)
     ids: Integers  # (MEMBERS ... QUEUE, member or manifold)
-    basis: Floats  # EXACT: (member + 1, dimension) orthonormal, and one row to work with; ROWS: (dimension, member)
+    basis: Floats  # EXACT: (member + 2, dimension) orthonormal, t, and one row to work with; ROWS: (dimension, member)
     g: Floats  # (point)
     bits: Integers  # the memory of g, seen as integers
     refused: Integers  # (point) those that depend on the members
@@ -55,7 +55,7 @@ def workspace(mode: int, points: int, dimension: int, manifolds: int) -> Work:
     g_coarse, number_coarse = np.empty(points, np.float32), np.empty(1, np.float32)
     basis = np.empty((0, 0))
     if mode == EXACT:
-        basis = np.empty((room + 1, dimension))
+        basis = np.empty((room + 2, dimension))
     elif mode == ROWS:
         basis = np.empty((dimension, room))
     return Work(

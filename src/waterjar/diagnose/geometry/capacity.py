@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry._separation_kernel import smallest_separable
 from waterjar.diagnose.geometry.cone import Floats, Integers, Manifolds, in_parts, manifolds
-from waterjar.diagnose.geometry.draws import Dichotomies, Rng, projection_generator
+from waterjar.diagnose.geometry.draws import Dichotomies, projection_generator
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
-from waterjar.errors import WaterjarError
+from waterjar.diagnose.geometry.given import Rng, at_least, checked_rng
 
 _Z = 1.959963984540054  # 97.5 % quantile of the normal distribution
 _APART = 2**64  # steps of the generator between trials: none uses so many
@@ -70,16 +70,17 @@ def simulated_capacity(
 ) -> SimulatedCapacity:
     """Capacity of the manifolds that labels (point) make of points (point, unit), by simulation.
 
-    bias=True also allows a threshold. For the same `rng` the dichotomies are those of `manifold_geometry`. Points that
-    a hyperplane separates by less than 1e-8 of their length count as inseparable, as does a zero point without bias.
+    bias=True also allows a threshold; lengths of points then matter, without it they do not. For the same `rng` the
+    dichotomies are those of `manifold_geometry`. Points that a hyperplane separates by less than 1e-8 of their length
+    (with bias: of the largest distance from their mean) count as inseparable, as does a zero point without bias.
 
     >>> rng = np.random.default_rng(0)
     >>> found = simulated_capacity(rng.standard_normal((40, 60)), np.arange(40), n_trials=200)
     >>> found["n_star_low"] < 20 < found["n_star_high"]  # Cover (1965): 2 n points are separable with probability 1/2
     True
     """
-    if n_trials < 1:
-        raise WaterjarError(f"n_trials={n_trials}: there must be at least one")
+    n_trials = at_least("n_trials", n_trials, 1, "there must be at least one")
+    checked_rng(rng)
     of = manifolds(points, labels, center=center)
     kind = dichotomies if isinstance(dichotomies, str) else "given"
     dimension = of.units.shape[1]
@@ -128,7 +129,7 @@ def simulated_capacity(
 
 def critical_dimensions(of: Manifolds, y: Floats, rng: Rng, *, bias: bool = False, workers: int = 1) -> Integers:
     """Per trial with dichotomy y (trial, manifold), the smallest separable n, or N + 1."""
-    points, trials = rotated(of), len(y)
+    points, trials = rotated(of, bias=bias), len(y)
     most = points.shape[1]
     found = np.empty(trials, np.int64)
 
@@ -162,11 +163,21 @@ def critical_dimensions(of: Manifolds, y: Floats, rng: Rng, *, bias: bool = Fals
     return found
 
 
-def rotated(of: Manifolds) -> Floats:
-    """The unit vectors in coordinates (point, rank or dimension): a Gaussian projection does not see rotations."""
-    if len(of.units) >= of.units.shape[1]:
-        return of.units
-    factor: Floats = np.asarray(np.linalg.qr(of.units.T, mode="r"))
+def rotated(of: Manifolds, *, bias: bool = False) -> Floats:
+    """The points in coordinates (point, rank or dimension): a Gaussian projection does not see rotations.
+
+    Without bias they are unit vectors: lengths cannot matter. With bias they do, and all points are divided by ONE
+    number; what cannot matter then is their mean, which a threshold takes up: it is removed, and so is its rounding.
+    """
+    points = of.units
+    if bias:
+        points = of.units * (of.norms / max(float(of.norms.max()), 1e-300))[:, None]
+        points = points - points.mean(axis=0)
+        longest = float(np.sqrt(np.vecdot(points, points).max()))
+        points = points / longest if longest > 0 else points
+    if len(points) >= points.shape[1]:
+        return points
+    factor: Floats = np.asarray(np.linalg.qr(points.T, mode="r"))
     return np.ascontiguousarray(factor.T)
 
 

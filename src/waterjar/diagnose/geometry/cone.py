@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry._cone_kernel import project_many
 from waterjar.diagnose.geometry._factor import EXACT, GRAM, ROWS
+from waterjar.diagnose.geometry._uniqueness_kernel import ONLY, uniqueness
+from waterjar.diagnose.geometry.given import at_least, real_points, sortable_labels
 from waterjar.errors import WaterjarError
 
 Floats = NDArray[np.float64]
@@ -27,6 +29,9 @@ KKT_LIMIT = 1e-9
 GRAM_POINTS = 8192
 """With more points, products are taken when needed: the Gram matrix would fill the memory."""
 _RESOLVED = 1e-10  # a residual above is worked on with orthogonalised points ...
+_CENTRED_ROUNDING = 1e-15  # of the largest entries: a centred point that is shorter is zero
+_SHORTEST = 1e-140  # beside the longest point a shorter one cannot be told from this
+_SLICE = 10  # draws at a time, where a draw may take long
 _CANCELLING = 1e3  # ... and so are coefficients so large that the Gram matrix's rounding counts
 
 
@@ -46,6 +51,8 @@ class Manifolds:
     """(point) its row in the array that was given"""
     names: NDArray[np.generic]
     """(manifold) its label"""
+    exponent: int = 0
+    """lengths are norms * 2**exponent: 0 unless their squares could not be written as float64"""
 
     @property
     def count(self) -> int:
@@ -59,8 +66,11 @@ class Manifolds:
 
 
 def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> Manifolds:
-    """Sort points (point, dimension) by labels (point); center=True removes their mean first."""
-    given, names = np.asarray(points, dtype=np.float64), np.asarray(labels)
+    """Sort points (point, dimension) by labels (point); center=True removes their mean first.
+
+    A centred point whose length is rounding of what was subtracted is zero.
+    """
+    given, names = real_points(points), sortable_labels(labels)
     if given.ndim != 2 or names.shape != given.shape[:1]:
         raise WaterjarError(
             f"points of shape {given.shape} and labels of shape {names.shape}: they must be (point, dimension) and "
@@ -75,21 +85,35 @@ def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> 
     starts = np.flatnonzero(sorted_names[1:] != sorted_names[:-1])
     offsets = np.zeros(len(starts) + 2, np.int64)
     offsets[1:-1], offsets[-1] = starts + 1, len(names)
-    x = x - given.mean(axis=0) if center else x
-    with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.sqrt(np.vecdot(x, x))
-    if norms.min() > 1e-140 and norms.max() < 1e140:
-        units = x / norms[:, None]
-    elif not np.isfinite(x).all():
-        units = np.full(x.shape, np.nan)
-    else:  # squares of tiny or huge numbers: scale each row first
-        peak = np.abs(x).max(axis=1, keepdims=True)
-        x = np.divide(x, peak, out=np.zeros_like(x), where=peak > 0)
-        lengths = np.sqrt(np.vecdot(x, x))
-        norms = lengths * peak[:, 0]
-        units = np.divide(x, lengths[:, None], out=np.zeros_like(x), where=lengths[:, None] > 0)
+    units, norms, exponent = _unit_vectors(x, center)
     owner = np.arange(len(offsets) - 1).repeat(offsets[1:] - offsets[:-1])
-    return Manifolds(units, norms, owner, offsets, order, sorted_names[offsets[:-1]])
+    return Manifolds(units, norms, owner, offsets, order, sorted_names[offsets[:-1]], exponent)
+
+
+def _unit_vectors(x: Floats, center: bool) -> tuple[Floats, Floats, int]:
+    """Unit vectors, lengths, and the power of two that the lengths are divided by."""
+    if not center:
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(np.vecdot(x, x))
+        if norms.min() > 1e-70 and norms.max() < 1e70:
+            return x / norms[:, None], norms, 0
+    if not np.isfinite(x).all():
+        return np.full(x.shape, np.nan), np.full(len(x), np.nan), 0
+    peak = float(np.abs(x).max())
+    exponent = int(np.frexp(peak)[1]) if peak > 0 and not 1e-70 < peak < 1e70 else 0
+    down = exponent  # what lengths are still to be divided by
+    if center:
+        x, down = np.ldexp(x, -exponent), 0
+        most = np.abs(x).max(axis=0)
+        x = x - x.mean(axis=0)
+        x = x - x.mean(axis=0)  # what rounding left of the mean
+        x[np.sqrt(np.vecdot(x, x)) <= _CENTRED_ROUNDING * np.sqrt(most @ most)] = 0.0
+    powers = np.frexp(np.abs(x).max(axis=1))[1]
+    rows = np.ldexp(x, -powers[:, None])  # squares of tiny numbers would be lost
+    lengths = np.sqrt(np.vecdot(rows, rows))
+    units = np.divide(rows, lengths[:, None], out=np.zeros_like(x), where=lengths[:, None] > 0)
+    norms = np.where(lengths > 0, np.maximum(np.ldexp(lengths, powers - down), _SHORTEST), 0.0)
+    return units, norms, exponent
 
 
 @dataclass(frozen=True)
@@ -144,7 +168,8 @@ def project(
     """Project each t (draw, dimension) with its dichotomy y (draw, manifold) of -1 and +1.
 
     `start`: projections of the same t and y on earlier points; their supports are where the search begins. The result
-    does not depend on it, to the last bit where the support is unique; nor on the number of threads, `workers`.
+    does not depend on it, to the last bit: a draw whose support rounding or dependent points could choose is solved
+    from nothing. Nor does it depend on the number of threads, `workers`.
 
     >>> of = manifolds([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     >>> found = project(of, np.array([[3.0, 4.0]]), np.array([[1.0, -1.0]]))
@@ -167,14 +192,54 @@ def project(
         )
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.sqrt(np.vecdot(t, t))
-    found = _solved(empty, scale, GRAM if gram is not None else ROWS, start, workers)
-    hard = np.flatnonzero((found.residual > _RESOLVED) | (found.size > _CANCELLING * scale))
+    first = GRAM if gram is not None else ROWS
+    found = _solved(empty, scale, first, start, workers)
+    if start is not None:  # where rounding may choose, the way to the support must not
+        again = np.flatnonzero(_is_hard(found, scale) | (kinds(found) != ONLY))
+        _solve_again(found, scale, again, first, workers)
+    hard = np.flatnonzero(_is_hard(found, scale))
+    if len(hard) and first == GRAM:
+        _solve_again(found, scale, hard, ROWS, workers)
+        hard = hard[~(found.residual[hard] <= _RESOLVED)]
     if len(hard):
-        part = _room(of, t[hard], y[hard], found.products[hard], None, nearest)
-        exact = _solved(part, scale[hard], EXACT, None, workers)
-        for name in ("count", "members", "beta", "square", "size", "residual", "nearest"):
-            getattr(found, name)[hard] = getattr(exact, name)
+        _solve_again(found, scale, hard, EXACT, workers)
     return found
+
+
+def _is_hard(found: Projections, scale: Floats) -> NDArray[np.bool_]:
+    """(draw) what the Gram matrix cannot resolve."""
+    hard: NDArray[np.bool_] = (found.residual > _RESOLVED) | (found.size > _CANCELLING * scale)
+    return hard
+
+
+def _solve_again(found: Projections, scale: Floats, draws: Integers, mode: int, workers: int) -> None:
+    """Solve these draws again in another way, EXACT from where they are, others from nothing.
+
+    A few at a time, so that one can interrupt it.
+    """
+    for begin in range(0, len(draws), _SLICE * workers):
+        some = draws[begin : begin + _SLICE * workers]
+        part = _room(found.of, found.t[some], found.y[some], found.products[some], found.gram, found.nearest.size > 0)
+        if mode == EXACT:
+            part.count[:], part.members[:] = found.count[some], found.members[some]
+        solved = _solved(part, scale[some], mode, part if mode == EXACT else None, workers)
+        for name in ("count", "members", "beta", "square", "size", "residual", "nearest"):
+            getattr(found, name)[some] = getattr(solved, name)
+
+
+def kinds(found: Projections) -> Integers:
+    """(draw) whether its coefficients are the only ones: ONLY, DOUBTFUL, ONE_OF_MANY of `_uniqueness_kernel`."""
+    of, kind = found.of, np.empty(len(found.t), np.int64)
+    mode = GRAM if found.gram is not None else ROWS
+    table = of.units if found.gram is None else found.gram
+    columns = table if mode == GRAM else np.ascontiguousarray(table.T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = np.sqrt(np.vecdot(found.t, found.t))
+    uniqueness(
+        mode, table, columns, found.products, found.t, scale, found.y, of.owner, of.norms, found.count, found.members,
+        found.beta, found.size, found.residual, kind,
+    )  # fmt: skip
+    return kind
 
 
 def _room(of: Manifolds, t: Floats, y: Floats, products: Floats, gram: Floats | None, nearest: bool) -> Projections:
@@ -193,7 +258,7 @@ def _solved(into: Projections, scale: Floats, mode: int, start: Projections | No
     table = into.gram if mode == GRAM and into.gram is not None else of.units
     columns = table if mode == GRAM else np.ascontiguousarray(table.T)
     coarse = table.astype(np.float32) if mode == GRAM else np.empty((0, 0), np.float32)
-    begin = (np.zeros(draws, np.int64), into.members) if start is None else (start.count, start.members)
+    begin = (np.zeros(draws, np.int64), into.members) if start is None else (start.count.copy(), start.members)
 
     def run(rows: slice) -> None:
         project_many(
@@ -208,11 +273,10 @@ def _solved(into: Projections, scale: Floats, mode: int, start: Projections | No
 
 def in_parts(total: int, workers: int, run: Callable[[slice], object]) -> None:
     """Call `run` with slices that cover 0 ... total, in `workers` threads; errors are raised here."""
-    if workers < 1:
-        raise WaterjarError(f"workers={workers}: at least one has to do it")
     if workers == 1:
         run(slice(0, total))
         return
+    at_least("workers", workers, 1, "at least one has to do it")
     parts = min(total, 4 * workers)  # several each: some problems are harder than others
     slices = [slice(total * part // parts, total * (part + 1) // parts) for part in range(parts)]
     with ThreadPoolExecutor(workers) as pool:

@@ -68,4 +68,4 @@ _declare(
     simulated_capacity,
 )
 
-FAMILY = Family("geometry", "Manifold geometry", "run", ("features", "probe_samples"), measure, version=2)
+FAMILY = Family("geometry", "Manifold geometry", "run", ("features", "probe_samples"), measure, version=3)

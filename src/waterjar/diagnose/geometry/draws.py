@@ -11,12 +11,12 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from waterjar.diagnose.geometry.given import Rng, checked_rng
 from waterjar.errors import WaterjarError, unknown_name
 
 Floats = NDArray[np.float64]
 DichotomyKind: TypeAlias = Literal["uniform", "balanced", "one_vs_rest", "opposite_pairs"]
 Dichotomies: TypeAlias = DichotomyKind | NDArray[np.generic]
-Rng: TypeAlias = int | np.random.SeedSequence
 
 _DIRECTIONS, _DICHOTOMIES, _PROJECTIONS = range(3)
 
@@ -78,5 +78,6 @@ def _signs(positive: NDArray[np.bool_]) -> Floats:
 
 def _stream(rng: Rng, which: int) -> np.random.SeedSequence:
     """A stream of its own for each purpose, without state."""
-    root = rng if isinstance(rng, np.random.SeedSequence) else np.random.SeedSequence(rng)
+    seed = checked_rng(rng)
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, which), pool_size=root.pool_size)

@@ -20,42 +20,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry import _anchor_kernel as kernel
-from waterjar.diagnose.geometry.cone import KKT_LIMIT, Floats, Manifolds, Projections, manifolds, project
-from waterjar.diagnose.geometry.draws import Dichotomies, Rng, directions
+from waterjar.diagnose.geometry._uniqueness_kernel import ONE_OF_MANY
+from waterjar.diagnose.geometry.cone import (
+    KKT_LIMIT,
+    Floats,
+    Integers,
+    Manifolds,
+    Projections,
+    kinds,
+    manifolds,
+    project,
+)
+from waterjar.diagnose.geometry.draws import Dichotomies, directions
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.diagnose.geometry.given import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.scalars import SCALARS, radii, ratio, scalars, shifts
+from waterjar.errors import unknown_name
 
 Inactive: TypeAlias = Literal["zero", "active_only", "support"]
 
-SCALARS = (
-    "capacity",
-    "capacity_approx",
-    "dimension",
-    "radius",
-    "utility",
-    "center_alignment",
-    "axis_alignment",
-    "center_axis_alignment",
-    "center_alignment_inner",
-    "axis_alignment_inner",
-    "center_axis_alignment_inner",
-    "inactive_share",
-)
-"""The measures that are one number; `<name>_se` is its standard error over draws."""
-_RATIOS = (
-    "capacity",
-    "capacity_approx",
-    "dimension",
-    "utility",
-    "radius",
-    "inactive_share",
-    "axis_alignment",
-    "center_axis_alignment",
-    "axis_alignment_inner",
-    "center_axis_alignment_inner",
-)
-_MEASURED = (*_RATIOS, "center_alignment", "center_alignment_inner")
-_ERRORS = tuple(f"{name}_se" for name in _MEASURED)
 PAIRS = ("center_cosine", "axis_cosine", "center_axis_cosine", "center_inner", "axis_inner", "center_axis_inner")
 """The measures of pairs of manifolds."""
 _STACKED = ("center_cosine", "center_inner", "axis_cosine", "center_axis_cosine", "axis_inner", "center_axis_inner")
@@ -109,6 +92,10 @@ class Geometry(TypedDict):
     n_points: NDArray[np.int64]
     """(manifold)"""
     n_t: int
+    nonunique_share: float
+    """of draws in which lam is not the only solution: a point outside the support has u . (t - p) = 0 up to rounding
+    and depends on the support, as all do where t is inside of the cone. Capacity is the same for all solutions;
+    dimension, radius and alignments are those of the one that the solver takes."""
     support: float
     """mean number of points with a positive coefficient"""
     kkt: float
@@ -145,7 +132,8 @@ def manifold_geometry(
 
     Alignments are means over pairs of manifolds: of cosines, and under `_inner` of absolute inner products. Capacity
     uses |p|^2 and does not depend on `inactive`. center=True removes the mean of all points first. Standard errors are
-    over draws (jackknife or linearised), given these points.
+    over draws (jackknife, or infinitesimal jackknife with the draws' effect on S0), given these points. Where b - c is
+    rounding (more manifolds than twice the dimension: c = b), radius and `capacity_approx` are undefined.
 
     >>> found = manifold_geometry(np.eye(3), [0, 1, 2], n_t=2000)
     >>> abs(found["capacity"] - 2) < 3 * found["capacity_se"]
@@ -153,8 +141,8 @@ def manifold_geometry(
     """
     if inactive not in get_args(Inactive):
         raise unknown_name("inactive", inactive, get_args(Inactive))
-    if n_t < 2:
-        raise WaterjarError(f"n_t={n_t}: at least 2 draws are needed for a mean with an error")
+    n_t = at_least("n_t", n_t, 2, "at least 2 draws are needed for a mean with an error")
+    checked_rng(rng)
     of, dichotomy = manifolds(points, labels, center=center), dichotomies if isinstance(dichotomies, str) else "given"
     settings = {"n_t": n_t, "dichotomies": dichotomy, "inactive": inactive, "center": center}
     if not np.isfinite(of.units).all():
@@ -174,40 +162,83 @@ def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, setting
     of = found.of
     worst = float(found.residual.max())
     if not worst <= KKT_LIMIT:
-        note = f"a projection has the KKT residual {worst:.1e}: points of different manifolds differ by rounding only"
+        bad = int((~(found.residual <= KKT_LIMIT)).sum())
+        largest = float((found.size / np.linalg.norm(found.t, axis=1)).max())
+        note = (
+            f"{bad} of {len(found.t)} projections have a KKT residual above {KKT_LIMIT:g}, up to {worst:.1e}: their "
+            f"coefficients, up to {largest:.0e} |t|, cancel, and rounded to float64 they cannot be nearer"
+        )
         return cast("Geometry", _missing(of, "undefined", note, settings))
     if not found.square.any():
         return cast("Geometry", _missing(of, "undefined", "no point is ever active: E|p|^2 is 0", settings))
-    own, mixed, center, along, active = _products(found, inactive)
+    support, (own, mixed, center), s0, along, active = _products(found, inactive)
     used = active if inactive == "active_only" else np.ones_like(active)
     draws = used.sum(axis=0)
     table = np.empty((len(own), kernel.COLUMNS))
-    parts = np.zeros((len(own), 2, of.count))
+    parts, solved = np.zeros((2, len(own), 2, of.count))
     sums = np.zeros((kernel.LAYERS, of.count, of.count))
-    kernel.measure_draws(own, mixed, center, along, used, draws, table, parts, sums)
+    kernel.measure_draws(own, mixed, center, along, used, draws, table, parts, solved, sums)
     result = _missing(of, "undefined", "", settings)
     lengths = np.sqrt(np.diag(center))
-    cosines = _ratio(center, lengths[:, None] * lengths)
-    result.update(_scalars(found.square, table, used, active, center, cosines, paired))
+    cosines, inners = ratio(center, lengths[:, None] * lengths), np.abs(center)
+    cosines[draws == 0], inners[draws == 0], inners[:, draws == 0] = math.nan, math.nan, math.nan
+    upper = ~np.tri(of.count, dtype=np.bool_)
+    centers = _mean_of_those(cosines[upper]), _mean_of_those(inners[upper])
+    shift = shifts(of, found.t, s0, support, (own, mixed, center), used, solved)
+    result.update(scalars(found.square, table, used, active, centers, shift, paired))
     b, c = parts.sum(axis=0) / np.maximum(draws, 1)
-    pairs = np.concatenate([[cosines, np.abs(center)], _ratio(sums[:4], sums[4:])])
+    pairs = np.concatenate([[cosines, inners], ratio(sums[:4], sums[4:])])
     every = np.arange(of.count)
     pairs[:, every, every] = math.nan  # a manifold is no pair with itself
     result.update(zip(_STACKED, pairs, strict=True))
     result.update(
         manifold_dimension=np.where(draws > 0, b, math.nan),
-        manifold_radius=_root_ratio(c, b - c),
+        manifold_radius=radii(b, c) if not math.isnan(result["radius"]) else np.full(of.count, math.nan),
         manifold_inactive_share=1.0 - active.mean(axis=0),
+        nonunique_share=float((kinds(found) == ONE_OF_MANY).mean()),
         support=float(found.count.mean()),
         kkt=worst,
     )
+    _scale_back(result, of.exponent)
     result["reasons"] = {name: "undefined" for name in SCALARS if math.isnan(result[name])}
-    result["note"] = "a centre or all axes are zero, or a mean has no draw" if result["reasons"] else ""
+    note = "a centre or all axes are zero, a mean has no draw, or b - c is rounding" if result["reasons"] else ""
+    for name in SCALARS:
+        if math.isnan(result[f"{name}_se"]) and name not in result["reasons"]:
+            result["reasons"][f"{name}_se"] = "undefined"
+            note = note or "one pair of draws alone has no standard error, nor has a radius of zero"
+    result["note"] = note
     return cast("Geometry", result)
 
 
-def _products(found: Projections, inactive: Inactive) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
-    """S S', S S0' (draw, manifold, manifold), S0 S0', S1 t (draw, manifold), and which manifolds are active."""
+def _mean_of_those(values: Floats) -> float:
+    """Mean over those that exist, as in the means over draws; NaN if there is none."""
+    there = values[~np.isnan(values)]
+    return float(there.mean()) if len(there) else math.nan
+
+
+def _scale_back(result: dict[str, Any], exponent: int) -> None:
+    """Give inner products the points' own scale; those that float64 cannot hold are missing."""
+    if exponent == 0:
+        return
+    inner = [name + end for name in SCALARS if name.endswith("_inner") for end in ("", "_se")]
+    for name in [*inner, *(name for name in PAIRS if name.endswith("_inner"))]:
+        with np.errstate(over="ignore", under="ignore"):
+            value = np.asarray(result[name], np.float64)
+            scaled = np.ldexp(value, 2 * exponent)
+        scaled = np.where(np.isinf(scaled) | ((scaled == 0) & (value != 0)), math.nan, scaled)
+        result[name] = scaled if scaled.ndim else float(scaled)
+
+
+Support: TypeAlias = tuple[Integers, Integers, Floats]
+
+
+def _products(
+    found: Projections, inactive: Inactive
+) -> tuple[Support, tuple[Floats, Floats, Floats], Floats, Floats, NDArray[np.bool_]]:
+    """The supports of anchors; S S', S S0' (draw, manifold, manifold), S0 S0'; S0; S1 t (draw, manifold); `active`.
+
+    A support is (count, members, weights).
+    """
     of, draws = found.of, len(found.t)
     count, members = found.count, found.members
     weights = np.empty(members.shape)
@@ -233,7 +264,7 @@ def _products(found: Projections, inactive: Inactive) -> tuple[Floats, Floats, F
                 local @ local.T, found.products[one, rows], count[one], np.arange(count[q])[None], weights[one],
                 of.owner[rows], to_center[rows], own[one], mixed[one], along[one],
             )  # fmt: skip
-    return own, mixed, s0 @ s0.T, along, active
+    return (count, members, weights), (own, mixed, s0 @ s0.T), s0, along, active
 
 
 def _with_nearest(
@@ -249,71 +280,11 @@ def _with_nearest(
     return count, members, weights
 
 
-def _scalars(
-    a: Floats,
-    table: Floats,
-    used: NDArray[np.bool_],
-    active: NDArray[np.bool_],
-    center: Floats,
-    cosines: Floats,
-    paired: bool,
-) -> dict[str, float]:
-    """Every measure that is one number, and its standard error.
-
-    Most are ratios of means over draws, E[above] / E[below]; linearised, a draw adds (above - ratio below) / E[below]
-    to the error. A plain mean has 1 below, and 0 for a draw that has no value.
-    """
-    n, manifold_count = active.shape
-    b, c, counted = table[:, kernel.BB], table[:, kernel.CC], used.sum(axis=1)
-    above, below = np.empty((len(_RATIOS), n)), np.ones((len(_RATIOS), n))
-    for row, values in enumerate((manifold_count, counted, b, c, c, 1.0 - active.sum(axis=1) / manifold_count)):
-        above[row] = values
-    for row, values in enumerate((a, c, counted, a, b - c)):
-        below[row] = values
-    above[6:] = table[:, kernel.AXIS_COSINE : kernel.CENTER_AXIS_INNER + 1].T
-    missing = np.isnan(above)
-    below[missing], above[missing] = 0.0, 0.0
-    under = below.sum(axis=1)
-    under[under <= 0] = math.nan
-    ratios = above.sum(axis=1) / under
-    influence = np.empty((len(_RATIOS) + 2, n))
-    influence[:-2] = (above - ratios[:, None] * below) * (n / under[:, None])
-    radius = math.sqrt(ratios[4]) if ratios[4] >= 0 else math.nan
-    influence[4] /= 2 * radius if radius > 0 else math.nan
-    ratios[4] = radius
-    shift = table[:, kernel.SHIFT]
-    influence[7] -= shift - shift.sum() / n
-    without = table[:, kernel.CENTER_COSINE : kernel.CENTER_INNER + 1].T
-    influence[-2:] = (n - 1) * (without.sum(axis=1, keepdims=True) / n - without)  # jackknife
-    if paired:
-        influence = influence.reshape(len(influence), -1, 2).sum(axis=2) / 2
-    count = influence.shape[1]
-    upper = ~np.tri(manifold_count, dtype=np.bool_)
-    values = np.concatenate([ratios, [cosines[upper].mean(), np.abs(center[upper]).mean()]])
-    # Their mean over draws is zero.
-    errors = np.sqrt(np.einsum("ij,ij->i", influence, influence) / (count * (count - 1)))
-    errors[np.isnan(values)] = math.nan
-    return dict(zip(_MEASURED, values.tolist(), strict=True)) | dict(zip(_ERRORS, errors.tolist(), strict=True))
-
-
-def _ratio(above: Floats, below: Floats) -> Floats:
-    """Entry by entry; NaN where there is nothing to divide by."""
-    ratio: Floats = np.divide(above, below, out=np.full(above.shape, math.nan), where=below > 0)
-    return ratio
-
-
-def _root_ratio(above: Floats, below: Floats) -> Floats:
-    """The root of a ratio; NaN where it is negative or has nothing to divide by."""
-    ratio = _ratio(above, below)
-    root: Floats = np.sqrt(ratio, out=np.full(ratio.shape, math.nan), where=ratio >= 0)
-    return root
-
-
 def _missing(of: Manifolds, reason: str, note: str, settings: dict[str, Any]) -> dict[str, Any]:
     """A result of which nothing is known but what was asked."""
     numbers: dict[str, Any] = {name + end: math.nan for name in SCALARS for end in ("", "_se")}
     per_manifold = ("manifold_dimension", "manifold_radius", "manifold_inactive_share")
     numbers |= {name: np.full(of.count, math.nan) for name in per_manifold}
     numbers |= {name: np.full((of.count, of.count), math.nan) for name in PAIRS}
-    told = {"labels": of.names, "n_points": of.sizes, "support": math.nan, "kkt": math.nan}
+    told = {"labels": of.names, "n_points": of.sizes, "support": math.nan, "kkt": math.nan, "nonunique_share": math.nan}
     return numbers | settings | told | {"reasons": dict.fromkeys(SCALARS, reason), "note": note}

@@ -11,7 +11,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from waterjar.diagnose.geometry.capacity import simulated_capacity
-from waterjar.diagnose.geometry.manifold import SCALARS, manifold_geometry
+from waterjar.diagnose.geometry.given import at_least
+from waterjar.diagnose.geometry.manifold import manifold_geometry
+from waterjar.diagnose.geometry.scalars import SCALARS
 from waterjar.diagnose.job import Arrays, Job
 from waterjar.diagnose.labelled import NOT_RECORDED, stamp, variable
 from waterjar.diagnose.registry import families
@@ -25,6 +27,14 @@ MANIFOLDS = ("class", "task_class")
 DRAWS = ("independent", "common")
 SIMULATED = ("simulated_capacity", "simulated_capacity_low", "simulated_capacity_high")
 PER_MANIFOLD = ("manifold_dimension", "manifold_radius", "manifold_inactive_share")
+_MANIFOLD_CODES = tuple(f"{name}_code" for name in PER_MANIFOLD)
+EMPTY_SET = REASONS.index("empty_set")
+_ABOUT = {
+    "nonunique_share": {
+        "long_name": "share of draws in which the anchors' coefficients are not unique",
+        "comment": "capacity is the same for all; dimension, radius and alignments are those of the one that was found",
+    }
+}
 _DRAW, _SUBSAMPLE = range(2)
 _PLAIN = ("_all", "_normal")
 _WORD = 2**32
@@ -70,7 +80,8 @@ def measure(
     -------
     Each measure with its standard error over draws (`<name>_se`), `simulated_capacity` with bounds,
     `capacity_relative_error` = |simulated - capacity| / capacity; over (repeat, snapshot, layer, manifold) per manifold
-    its dimension, radius, share of inactive draws. `<name>_final` (repeat): at the last snapshot, the mean over layers.
+    its dimension, radius, share of inactive draws; `nonunique_share`, the share of draws with other coefficients as
+    good (see `manifold_geometry`). `<name>_final` (repeat): at the last snapshot, the mean over layers.
     """
     settings: dict[str, Any] = {
         "n_t": n_t, "seed": seed, "manifolds": manifolds, "eval_sets": eval_sets, "layers": layers,
@@ -78,6 +89,7 @@ def measure(
         "simulate_every": simulate_every, "n_trials": n_trials, "bias": bias,
     }  # fmt: skip
     _check(settings)
+    settings |= {"layers": _listed("layers", layers), "eval_sets": _listed("eval_sets", eval_sets)}
     how = job or Job()
     result = measure_each(source, ("features",), lambda runs: [measure_run(run, settings, how) for run in runs])
     return stamp(result, families()["geometry"], settings, source)
@@ -87,11 +99,24 @@ def _check(settings: dict[str, Any]) -> None:
     for name, options in (("manifolds", MANIFOLDS), ("draws", DRAWS)):
         if settings[name] not in options:
             raise unknown_name(name, settings[name], options)
-    if settings["subsamples"] is not None and settings["subsamples"] < 1:
-        raise WaterjarError(f"subsamples={settings['subsamples']}: at least one point per manifold, or None for all")
+    at_least("seed", settings["seed"], 0, "from 0 on")
+    at_least("n_t", settings["n_t"], 2, "at least 2 draws are needed for a mean with an error")
+    at_least("n_trials", settings["n_trials"], 1, "there must be at least one")
+    if settings["subsamples"] is not None:
+        at_least("subsamples", settings["subsamples"], 1, "at least one point per manifold, or None for all")
     every = settings["simulate_every"]
     if every is not None and not every > 0:
         raise WaterjarError(f"simulate_every={every}: a number of epochs above 0, or None for never")
+
+
+def _listed(what: str, names: Sequence[str] | None) -> list[str] | None:
+    """Names, each once and at least one, or None."""
+    if names is None:
+        return None
+    if isinstance(names, str) or len(names) == 0 or len(set(names)) < len(names):
+        wrong = "a text" if isinstance(names, str) else "a name stands twice" if len(names) else "there is none"
+        raise WaterjarError(f"{what}={names!r}: {wrong}; a list of names, each once, or None for all would be right")
+    return [str(name) for name in names]
 
 
 def measure_run(run: Run, settings: dict[str, Any], job: Job) -> xr.Dataset:
@@ -125,6 +150,12 @@ def measure_run(run: Run, settings: dict[str, Any], job: Job) -> xr.Dataset:
         for key, values in found.items():
             if key in PER_MANIFOLD:
                 tables.setdefault(key, np.full((*shape, len(names)), np.nan))[place][:, own] = values
+            elif key in _MANIFOLD_CODES:
+                whole = codes.setdefault(
+                    key.removesuffix("_code"), np.full((*shape, len(names)), NOT_RECORDED, np.uint8)
+                )[place]
+                whole[:] = EMPTY_SET  # no sample of it, unless it is one of these
+                whole[:, own] = values
             elif key.endswith("_code"):
                 codes.setdefault(key.removesuffix("_code"), np.full(shape, NOT_RECORDED, np.uint8))[place] = values
             else:
@@ -133,7 +164,7 @@ def measure_run(run: Run, settings: dict[str, Any], job: Job) -> xr.Dataset:
     result: dict[str, xr.Variable] = {}
     for key, values in tables.items():
         more = ("manifold",) if key in PER_MANIFOLD else ()
-        result |= variable(key, (*dims, *more), values, codes.get(key) if not more else None)
+        result |= variable(key, (*dims, *more), values, codes.get(key), _ABOUT.get(key))
     error, why = _relative_error(tables, codes)
     result |= variable("capacity_relative_error", dims, error, why)
     last = [snapshots.index(recording.labels(f"features/{layer}")[-1]) for layer in layers]
@@ -200,14 +231,15 @@ def geometry_of_snapshot(
         for name, value in _measured(points, groups[chosen], rng, simulate, settings).items():
             columns.setdefault(name, []).append(value)
     every = sorted({name for own in names for name in own})
-    for key in PER_MANIFOLD:
-        columns[key] = [_spread(value, own, every) for value, own in zip(columns[key], names, strict=True)]
+    for key in (*PER_MANIFOLD, *_MANIFOLD_CODES):
+        absent = EMPTY_SET if key in _MANIFOLD_CODES else np.nan
+        columns[key] = [_spread(value, own, every, absent) for value, own in zip(columns[key], names, strict=True)]
     return {"names": np.array(every), **{name: np.array(values) for name, values in columns.items()}}
 
 
-def _spread(values: NDArray[np.float64], own: Sequence[str], every: Sequence[str]) -> NDArray[np.float64]:
-    """Values of the manifolds `own` at their places among `every`."""
-    spread = np.full(len(every), np.nan)
+def _spread(values: NDArray[Any], own: Sequence[str], every: Sequence[str], absent: float) -> NDArray[Any]:
+    """Values of the manifolds `own` at their places among `every`, and `absent` at the others."""
+    spread = np.full(len(every), absent, values.dtype)
     spread[[every.index(name) for name in own]] = values
     return spread
 
@@ -222,8 +254,12 @@ def _measured(
         values[name], values[f"{name}_se"] = found[name], found[f"{name}_se"]  # type: ignore[literal-required]
         values[f"{name}_code"] = _code(values[name], found["reasons"].get(name, "undefined"))
         values[f"{name}_se_code"] = _code(values[f"{name}_se"], found["reasons"].get(f"{name}_se", "undefined"))
+    whole = found["reasons"].get("capacity", "undefined")
     for name in PER_MANIFOLD:
         values[name] = found[name]  # type: ignore[literal-required]
+        values[f"{name}_code"] = np.array([_code(value, whole) for value in values[name]], np.uint8)
+    values["nonunique_share"] = found["nonunique_share"]
+    values["nonunique_share_code"] = _code(found["nonunique_share"], whole)
     values |= dict.fromkeys(SIMULATED, np.nan) | {f"{name}_code": NOT_RECORDED for name in SIMULATED}
     if simulate:
         made = simulated_capacity(
