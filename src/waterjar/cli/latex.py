@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from waterjar.cli.output import visible
-from waterjar.view.report.renderers.latex import escape
 
 
 def latex_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A tabular with booktabs rules; the first two columns to the left, the others to the right."""
+    from waterjar.view.report.renderers.latex import escape  # noqa: PLC0415 - --help stays light
+
     layout = "ll" + "r" * (len(header) - 2)
     lines = [" & ".join(escape(visible(cell)) for cell in cells) + r" \\" for cells in (header, *rows)]
     body = "\n".join(lines[1:])

@@ -37,7 +37,7 @@ def command(
     from waterjar.errors import WaterjarError, unknown_name  # noqa: PLC0415 - not for --help
     from waterjar.view.notebook import write_notebook  # noqa: PLC0415
     from waterjar.view.report.composing import compose  # noqa: PLC0415
-    from waterjar.view.report.formats import FORMATS, format_of, write  # noqa: PLC0415
+    from waterjar.view.report.formats import FORMATS, check_target, format_of, write  # noqa: PLC0415
     from waterjar.view.report.story import open_for_report, tell  # noqa: PLC0415
 
     if form is not None and form not in FORMATS:
@@ -46,6 +46,8 @@ def command(
         raise WaterjarError("--format and --notebook: one at a time")
     if form is None and not notebook:
         form = format_of(out) if out is not None else "html"
+    if form is not None and out is not None:
+        check_target(out, form)  # before anything long is measured
     suffix = ".ipynb" if form is None else FORMATS[form]
     study = open_for_report(path, where or "")
     target = out if out is not None else _default(path, study, suffix)
