@@ -160,3 +160,41 @@ def test_cells_that_differ_in_data_alone_are_both_drawn(tmp_path: Path) -> None:
     assert len(lines_of(figures.draw("learning_curves", study))) == 2
     with pytest.raises(WaterjarError, match="class_accuracy is per class"):
         figures.draw("learning_curves", study, variable="class_accuracy")
+
+
+def of_tasks(folder: Path, learner: str, tasks: dict[str, int]) -> None:
+    with Recorder(folder / learner, {"learner": learner}, seeds=[1], eval_sets=["x"], tasks=["t1", "t2"]) as recorder:
+        for task, epochs in tasks.items():
+            for epoch in range(epochs + 1):
+                recorder.log(train_task=task, epoch=epoch, performance={"accuracy": 0.5})
+
+
+def said(study: waterjar.Study) -> tuple[list[str], list[str], str]:
+    """Texts above the panel, entries and title of the legend."""
+    ax = figures.draw("learning_curves", study).axes[0]
+    legend = ax.get_legend()
+    assert legend is not None
+    entries = [text.get_text().replace("\n", " ") for text in legend.get_texts()]
+    return [text.get_text() for text in ax.texts], entries, legend.get_title().get_text()
+
+
+def test_whose_the_boundary_is(tmp_path: Path) -> None:
+    of_tasks(tmp_path / "s", "sgd", {"t1": 2, "t2": 2})
+    of_tasks(tmp_path / "s", "young", {"t1": 1})  # still to come to the boundary
+    texts, entries, _ = said(waterjar.open_study(tmp_path / "s"))
+    assert texts == [" t1", " t2"] and sorted(entries) == ["sgd", "young"]
+    of_tasks(tmp_path / "s", "fresh", {"t2": 3})
+    texts, entries, title = said(waterjar.open_study(tmp_path / "s"))
+    assert texts == ["t1 | t2"]  # no name over a stretch in which `fresh` trains something else
+    assert "task change, only of sgd, young" in entries and "fresh: t2 from the start" in title
+    for name in "abcde":
+        of_tasks(tmp_path / "s", name, {"t1": 2, "t2": 2})
+    assert "task change, not of fresh" in said(waterjar.open_study(tmp_path / "s"))[1]
+    of_tasks(tmp_path / "s", "01", {"t1": 1, "t2": 1})  # the first of the study, but most have the other boundary
+    assert "01: changes elsewhere" in said(waterjar.open_study(tmp_path / "s"))[2]
+
+
+def test_a_learner_called_underscore_is_in_the_legend(tmp_path: Path) -> None:
+    of_tasks(tmp_path / "s", "_mine", {"t1": 1})
+    of_tasks(tmp_path / "s", "sgd", {"t1": 1})
+    assert sorted(name.strip() for name in said(waterjar.open_study(tmp_path / "s"))[1]) == ["_mine", "sgd"]

@@ -64,6 +64,16 @@ def test_long_names_keep_beginning_and_end() -> None:
         assert max(len(line.replace("\\$", "$")) for label in shown.values() for line in label.split("\n")) <= 12
 
 
+def test_a_name_that_begins_with_an_underscore_is_in_the_legend() -> None:
+    with house_style():
+        shown = labels(["_under_score $", "sgd"], width=8)
+        ax = Figure(layout="none").subplots()
+        for label in shown.values():
+            ax.plot([0, 1], label=label)
+        texts = [text.get_text() for text in ax.legend().get_texts()]
+    assert [text.replace("\n", "").strip() for text in texts] == [r"_under_score \$", "sgd"]
+
+
 def test_neighbours_differ_in_colour_and_in_dash() -> None:
     names = [str(i) for i in range(28)]
     for styles in (line_styles(names), marker_styles(names)):

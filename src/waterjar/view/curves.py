@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BANDS = {"interval": "95 % t interval of", "std": "standard deviation of", "range": "range of"}
 BOUNDARY = "#C1272D"
+_BOUNDARY_LINE: dict[str, Any] = {"color": BOUNDARY, "linestyle": (0, (4, 3)), "linewidth": 1.0, "alpha": 0.8}
 Floats = NDArray[np.float64]
 
 
@@ -91,28 +92,87 @@ def task_starts(x: NDArray[Any], tasks: Sequence[str]) -> list[tuple[float, str]
     return [(float(x[max(0, i - 1)]), tasks[i]) for i in starts]
 
 
-def mark_tasks(ax: Axes, x: NDArray[Any], tasks: Sequence[str], *, names: bool = True) -> None:
-    """A red dashed line where a task ends, and the name of each task above; names that would overlap are left out."""
-    starts = task_starts(x, tasks)
-    if len(starts) < 2:
+class TaskMarks(NamedTuple):
+    """Where tasks change, and of whom that is told."""
+
+    starts: list[tuple[float, str]]
+    width: float
+    """Of the axis, in its own unit."""
+    whose: str = ""
+    """For a legend: the cells that change task there; empty where all do."""
+    note: str = ""
+    """What the others train."""
+
+
+def task_marks(cells: Mapping[str, pd.DataFrame], over: str) -> TaskMarks:
+    """Where most of the cells with most tasks change task, and which cells do not: they train one alone, or others.
+
+    A table per cell has `train_task` and `over`, a row per step. A cell that has not come to a boundary yet shares it.
+    """
+    places = {cell: part[over].to_numpy(float) for cell, part in cells.items() if len(part)}
+    starts = {cell: task_starts(x, cells[cell]["train_task"].tolist()) for cell, x in places.items()}
+    if not starts:
+        return TaskMarks([], 1.0)
+    every = list(starts.values())
+    longest = max(every, key=lambda one: (len(one), every.count(one)))
+    x = np.concatenate(list(places.values()))
+    marks = TaskMarks(longest, float(np.nanmax(x) - np.nanmin(x)) or 1.0)
+
+    def shares(cell: str) -> bool:
+        own = starts[cell]
+        due = longest[len(own)][0] if len(own) < len(longest) else np.inf
+        return own == longest[: len(own)] and bool(np.nanmax(places[cell]) <= due)
+
+    others = [cell for cell in starts if not shares(cell)]
+    if len(longest) < 2 or not others:
+        return marks
+    alone = {cell: starts[cell][0][1] for cell in others if len(starts[cell]) == 1}
+    shown, tasks = labels(starts, most=20), labels(alone.values(), most=14)
+    told = [f"{shown[cell]}: {tasks[task]} from the start" for cell, task in alone.items()]
+    told += [f"{shown[cell]}: changes elsewhere" for cell in others if cell not in alone]
+    share = [shown[cell] for cell in starts if cell not in others]
+    few = len(share) <= max(3, len(others))
+    whose = f"only of {_some(share)}" if few else f"not of {_some([shown[cell] for cell in others])}"
+    return marks._replace(whose=f"task change, {whose}", note=_some(told, "; "))
+
+
+def _some(names: Sequence[str], between: str = ", ", most: int = 4) -> str:
+    rest = len(names) - most
+    return between.join([*names[:most], *([f"{rest} more"] if rest > 0 else [])])
+
+
+def boundary_entry(marks: TaskMarks) -> dict[str, Any]:
+    """label -> handle for a legend, where the boundary is not that of all cells."""
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - an extra
+
+    return {marks.whose: Line2D([], [], **_BOUNDARY_LINE)} if marks.whose else {}
+
+
+def mark_tasks(ax: Axes, marks: TaskMarks, *, names: bool = True) -> None:
+    """A red dashed line where a task ends, and the name of each task above; names that would overlap are left out.
+
+    Where some cells do not change task there, a name over a stretch would speak of them too: `first | second` stands
+    on the line instead, in its colour.
+    """
+    if len(marks.starts) < 2:
         return
-    shown = labels([name for _, name in starts], most=18)
-    width = (float(np.nanmax(x)) - float(np.nanmin(x))) or 1.0
+    shown = labels([name for _, name in marks.starts], most=18 if not marks.whose else 12)
     free = -np.inf
-    for place, (begin, name) in enumerate(starts):
-        if names and begin >= free:
-            ax.annotate(
-                f" {shown[name]}",
-                (begin, 1.0),
-                xycoords=("data", "axes fraction"),
-                va="bottom",
-                fontsize=7.5,
-                color="#555555",
-                annotation_clip=True,
-            )
-            free = begin + width * 0.016 * (len(shown[name]) + 1)
+    look: dict[str, Any]
+    for place, (begin, name) in enumerate(marks.starts):
         if place:
-            ax.axvline(begin, color=BOUNDARY, linestyle=(0, (4, 3)), linewidth=1.0, zorder=1, alpha=0.8)
+            ax.axvline(begin, zorder=1, **_BOUNDARY_LINE)
+        if not marks.whose:
+            text, left, look = f" {shown[name]}", begin, {"ha": "left", "color": "#555555"}
+        else:
+            text = f"{shown[marks.starts[place - 1][1]]} | {shown[name]}"
+            left, look = begin - marks.width * 0.008 * len(text), {"ha": "center", "color": BOUNDARY}
+        if names and left >= free and (place or not marks.whose):
+            ax.annotate(
+                text, (begin, 1.0), xycoords=("data", "axes fraction"), va="bottom", fontsize=7.5,
+                annotation_clip=True, **look,
+            )  # fmt: skip
+            free = left + marks.width * 0.016 * len(text)
 
 
 def say(ax: Axes, text: str) -> None:

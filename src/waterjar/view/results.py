@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,19 @@ def study_of(source: Source, why: str = "this figure shows recorded curves") -> 
 def cell_labels(study: Study) -> dict[str, str]:
     """cell -> its name; a cell without one goes by the directory of its run."""
     return {cell: name or study.cells[cell][0].name for cell, name in study.cell_names.items()}
+
+
+def cell_order(source: Source, shown: Iterable[str]) -> list[str]:
+    """All cells of a source in its order, also those that a figure leaves out: what colours are handed out by, so that
+    a cell has the same one in every figure. Names that only the figure has (`shown`) come last.
+    """
+    shown = list(shown)
+    if isinstance(source, xr.Dataset):
+        known = [str(name) for name in source["name"].values] if "cell" in source.dims else []
+    else:
+        study = study_of(source)
+        known = list((study.cell_names if "" in shown else cell_labels(study)).values())
+    return list(dict.fromkeys([*known, *shown]))
 
 
 def diagnosis_of(source: Source, needs: Sequence[str], settings: Mapping[str, Any]) -> Diagnosis:

@@ -24,7 +24,7 @@ LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 """Beyond colour, so that a figure survives a black-and-white printer."""
 GREY = "#8a8a8a"
-_LACKING, _CUT = "□", "…"
+_LACKING, _CUT, _HAIR = "□", "…", "\u200a"
 
 _STYLE: Any = {
     "axes.spines.top": False,
@@ -204,14 +204,18 @@ def short(names: Iterable[str], most: int = 32) -> dict[str, str]:
 
 
 def labels(names: Iterable[str], *, most: int = 32, width: int | None = None) -> dict[str, str]:
-    """name -> how it is drawn: shortened, made safe, and broken into lines of `width` characters."""
+    """name -> how it is drawn: shortened, made safe, and broken into lines of `width` characters.
+
+    matplotlib leaves a label that begins with `_` out of legends: a hair space goes before it.
+    """
     shown = {name: drawn(label) for name, label in short(names, most).items()}
-    if width is None:
-        return shown
-    return {
-        name: "\n".join(textwrap.wrap(label.replace(r"\$", "$"), width)).replace("$", r"\$")
-        for name, label in shown.items()
-    }
+    if width is not None:
+        shown = {
+            name: "\n".join(textwrap.wrap(label.replace(r"\$", "$"), width)).replace("$", r"\$")
+            for name, label in shown.items()
+        }
+    before = _HAIR if ord(_HAIR) in _glyphs(_families()) else " "
+    return {name: before + label if label.startswith("_") else label for name, label in shown.items()}
 
 
 def legend_outside(

@@ -103,6 +103,20 @@ def test_costs_and_accuracies_by_hand(tmp_path: Path) -> None:
     assert "no run has both seconds and forgetting" in nothing.texts[0].get_text()
 
 
+def test_an_interval_that_is_cut_at_no_cost_is_told_of(tmp_path: Path) -> None:
+    for learner, costs in (("wide", (1.0, 9.0)), ("narrow", (4.0, 4.1))):
+        for seed, seconds in enumerate(costs):
+            path = tmp_path / "s" / f"{learner}-{seed}"
+            with waterjar.Recorder(path, {"learner": learner}, seeds=[seed], eval_sets={"t": 0}, tasks=["t"]) as run:
+                run.log(train_task="t", epoch=0, performance={"accuracy": [0.5]}, resources={"seconds": seconds})
+    study = waterjar.open_study(tmp_path / "s")
+    for chosen, told in ((study, True), (study.select("learner=narrow"), False)):
+        ax = figures.draw("cost_accuracy", chosen).axes[0]
+        legend = ax.get_legend()
+        assert legend is not None and ax.get_xlim()[0] >= 0
+        assert ("below\na cost of 0 are cut" in legend.get_title().get_text()) == told
+
+
 def test_another_accuracy(by_hand: waterjar.Study) -> None:
     found = diagnose(by_hand, only=["cost", "rigidity"])
     table = figures.data("cost_accuracy", Diagnosis(by_hand, found.results, passed_over={"continual": "not asked"}))

@@ -15,6 +15,7 @@ from recording import einstellung
 from waterjar.diagnose import rigidity
 from waterjar.errors import WaterjarError
 from waterjar.view import figures
+from waterjar.view.style import COLOURS
 
 
 def rise(final: float, delay: int = 0, window: int = 1) -> np.ndarray:
@@ -64,6 +65,34 @@ def test_the_summary_draws_what_the_table_has(by_hand: waterjar.Study) -> None:
     assert len(censored) == 0 or (censored[:, 3] == 0).all()  # open dots
 
 
+def test_a_cell_has_one_colour_in_every_figure(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    folder = waterjar.create_study(tmp_path / "s")
+    for seed in (1, 2):
+        einstellung(folder / f"b-{seed}", scenario="scratch_t2", seed=seed)
+        einstellung(folder / f"a-{seed}", learner="late", seed=seed, delay=1)
+        einstellung(folder / f"c-{seed}", learner="low", seed=seed, final=0.5)
+    by_hand = waterjar.open_study(folder)
+    order = list(by_hand.cell_names.values())
+    assert order == ["late", "scratch_t2", "low"]  # leaving the baseline out must not shift the colours
+    expected = {name: COLOURS[i] for i, name in enumerate(order)}
+    found: dict[str, dict[str, str]] = {}
+    for name, source in (
+        ("eri_summary", by_hand), ("eri_summary", rigidity.measure(by_hand)), ("strategy_comparison", by_hand)
+    ):  # fmt: skip
+        left, ax = figures.draw(name, source).axes[:2]
+        cells = [label.get_text() for label in left.get_yticklabels()]
+        means = {line.get_ydata()[0]: line.get_color() for line in ax.lines if line.get_linestyle() == "None"}
+        found[name] = {cell: means[row] for row, cell in enumerate(cells)}
+        assert found[name].items() <= expected.items() and len(found[name]) >= 2
+    for name in ("learning_curves", "eri_dynamics", "cost_accuracy"):
+        ax = figures.draw(name, by_hand).axes[-1 if name == "eri_dynamics" else 0]
+        if ax.containers:
+            colours = {str(bar.get_label()): bar.lines[0].get_color() for bar in ax.containers}
+        else:
+            colours = {str(line.get_label()): line.get_color() for line in ax.lines if line.get_label() in order}
+        assert colours == expected, name
+
+
 def test_dynamics_are_the_smoothed_curves_and_their_differences(by_hand: waterjar.Study) -> None:
     table = figures.data("eri_dynamics", by_hand, window=3, threshold=0.6, band="range")
     finals = 0.8 + 0.01 * np.array([1, 2, 3])
@@ -101,8 +130,19 @@ def test_dynamics_are_drawn_with_tau_and_both_crossings(by_hand: waterjar.Study)
     assert late.get_title(loc="left") == "late"
     level = [line for line in late.lines if line.get_linestyle() == ":"]
     assert list(level[0].get_ydata()) == [0.6, 0.6]
-    marked = {line.get_gid(): line.get_xdata().tolist() for line in late.lines if line.get_gid()}
-    assert marked == {"crossing baseline": [4.0] * 3, "crossing learner": [5.0] * 3}
+    marked = {line.get_gid(): list(line.get_xdata()) for line in late.lines if line.get_gid()}
+    assert marked == {
+        "crossing baseline": [4.0] * 3, "crossing learner": [5.0] * 3,
+        "mean crossing baseline": [4.0] * 2, "mean crossing learner": [5.0] * 2,
+    }  # fmt: skip
+    entry = "mean epoch, where all seeds do"
+    assert entry in [text.get_text() for text in figure.legends[0].get_texts()]
+    never = figures.draw("eri_dynamics", by_hand, threshold=0.95)
+    assert entry not in [text.get_text() for text in never.legends[0].get_texts()]
+    note = never.axes[0].texts[0]
+    behind = note.get_bbox_patch()
+    assert behind is not None and behind.get_facecolor() == (1.0, 1.0, 1.0, 1.0)  # no line is seen through it
+    assert note.get_zorder() > max(line.get_zorder() for line in never.axes[0].lines)
     patched = table[(table.panel == "accuracy") & (table.cell == "late") & (table.quantity == "patched")]
     assert any(np.array_equal(line.get_ydata(), patched["mean"]) for line in late.lines)
     assert [text.get_text() for text in figure.axes[1].texts] == ["τ never reached in 3 of 3 seeds"]
@@ -147,8 +187,14 @@ def test_some_seeds_censored_are_counted(tmp_path) -> None:  # type: ignore[no-u
     study = waterjar.open_study(folder)
     table = figures.data("tau_heatmap", study, window=1, thresholds=[0.6])
     assert table[["mean", "n", "n_seeds", "n_censored"]].to_numpy().tolist() == [[0.0, 1, 2, 1]]
-    text = figures.draw("tau_heatmap", study, window=1, thresholds=[0.6]).axes[0].texts[0].get_text()
-    assert text == "0.0\n1/2"
+    grid = [0.2, 0.6]
+    ax = figures.draw("tau_heatmap", study, window=1, thresholds=grid).axes[0]
+    assert [text.get_text() for text in ax.texts] == ["0.5", "0.0\n1/2"]
+    shown = np.ma.filled(ax.images[0].get_array(), np.nan)
+    np.testing.assert_array_equal(shown, [[0.5, np.nan]])  # colour only where every seed has a value
+    assert [patch.get_x() for patch in ax.patches if patch.get_gid() == "hatched"] == [0.5]
+    assert "n/m seeds that reach" in ax.get_xlabel()
+    figures.draw("tau_heatmap", study, window=1, thresholds=[0.6])  # no square has a colour
     label = figures.draw("eri_summary", study, window=1).axes[0].texts[0].get_text()
     assert label == "1 of 2 seeds censored; within 6 epochs"
 

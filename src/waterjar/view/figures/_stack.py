@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from waterjar.diagnose.registry import find_metric
-from waterjar.view.curves import band_note, draw_curve, mark_tasks, say
+from waterjar.view.curves import band_note, boundary_entry, draw_curve, mark_tasks, say, task_marks
 from waterjar.view.style import axis_end, labels, legend_outside, line_styles
 
 if TYPE_CHECKING:
@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_stack(figure: Figure, table: pd.DataFrame, metrics: Sequence[str], *, over: str, band: str) -> list[Axes]:
-    """One panel per metric of a table as `results.snapshot_table` gives it: a line and a band per cell."""
+def draw_stack(
+    figure: Figure, table: pd.DataFrame, metrics: Sequence[str], order: Sequence[str], *, over: str, band: str
+) -> list[Axes]:
+    """One panel per metric of a table as `results.snapshot_table` gives it: a line and a band per cell.
+
+    `order` are all cells of the study, by which they have their colours.
+    """
     panels = list(figure.subplots(len(metrics), 1, sharex=True, squeeze=False)[:, 0])
     cells = list(dict.fromkeys(table["cell"]))
-    styles = line_styles(cells)
+    styles = line_styles(order)
     shown_as = labels(cells)
-    tasks = {cell: part["train_task"].nunique() for cell, part in table.groupby("cell", sort=False)}
-    parted = max(cells, key=lambda cell: tasks[cell])  # the one with most tasks
+    first = table[table["metric"] == metrics[0]]
+    tasks = task_marks({str(cell): part for cell, part in first.groupby("cell", sort=False)}, over)
     for row, (ax, metric) in enumerate(zip(panels, metrics, strict=True)):
         of_metric = table[table["metric"] == metric]
         for cell in cells:
@@ -33,8 +38,7 @@ def draw_stack(figure: Figure, table: pd.DataFrame, metrics: Sequence[str], *, o
             x = part[over].to_numpy(float)
             if part["mean"].notna().any():
                 draw_curve(ax, x, part, styles[cell], shown_as[cell])
-            if cell == parted:
-                mark_tasks(ax, x, part["train_task"].tolist(), names=row == 0)
+        mark_tasks(ax, tasks, names=row == 0)
         ax.set_ylabel(axis_label(metric))
         if not of_metric["mean"].notna().any():
             why = list(dict.fromkeys(of_metric.loc[of_metric["reason"] != "", "reason"]))
@@ -43,9 +47,10 @@ def draw_stack(figure: Figure, table: pd.DataFrame, metrics: Sequence[str], *, o
     panels[-1].set_xlabel(over.replace("_", " "))
     note = band_note(set(table.loc[table["mean"].notna(), "n"]), band)
     handles = {label: handle for ax in panels for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    named = handles if len(cells) > 1 else {}
+    named = {**handles, **boundary_entry(tasks)} if len(cells) > 1 else {}
+    note = "\n".join(text for text in (note, tasks.note) if text)
     if named or note:
-        legend_outside(figure, named, note)
+        legend_outside(figure, named, note or None)
     return panels
 
 

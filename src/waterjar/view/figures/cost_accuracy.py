@@ -12,7 +12,7 @@ from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.stats.intervals import mean_interval
 from waterjar.view.curves import say
-from waterjar.view.results import Source, diagnosis_of, roots_in
+from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import axes, axis_end, counted, figure_of, house_style, labels, marker_styles, stamp
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 TITLE = "Cost against accuracy"
 CAPTION = (
     "Each strategy at what it cost and what it reached, means with intervals both ways, small markers are seeds; up "
-    "and to the left is better. Seconds are those of the machine that ran it, FLOPs are not."
+    "and to the left is better. Seconds are those of the machine that ran it, FLOPs are not. Where an "
+    "interval of few seeds reaches below a cost of 0, it is cut there and the legend says so."
 )
 NEEDS = ("cost", "continual|rigidity")
 FINAL = ("average_accuracy", "patched_accuracy")
@@ -93,7 +94,7 @@ def cost_accuracy(
         table = data(source, cost=cost, accuracy=accuracy, confidence=confidence, **settings)
         ax = axes(ax, (6.4, 3.8))
         cells = list(dict.fromkeys(table["cell"]))
-        styles, shown_as = marker_styles(cells), labels(cells, most=44, width=30)
+        styles, shown_as = marker_styles(cell_order(source, cells)), labels(cells, most=44, width=30)
         for cell, part in table.groupby("cell", sort=False):
             _mark(ax, part, styles[cell], shown_as[cell])
         chosen = table["accuracy_metric"].iloc[0]
@@ -107,6 +108,8 @@ def cost_accuracy(
         if ax.get_xlim()[0] < 0:  # no run costs less than nothing, though an interval of few seeds may reach there
             ax.set_xlim(left=0.0)
         note = f"mean and {100 * confidence:g} % t interval\nof {seeds}"
+        if (table.loc[table["accuracy_mean"].notna(), "cost_low"] < 0).any():
+            note += "\n(those that reach below\na cost of 0 are cut there)"
         if ax.containers:
             ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, title=note, alignment="left")
         return stamp(figure_of(ax), roots_in(source))

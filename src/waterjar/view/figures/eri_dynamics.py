@@ -10,7 +10,7 @@ import pandas as pd
 from waterjar.diagnose.registry import find_metric
 from waterjar.view.curves import BANDS, draw_curve, say
 from waterjar.view.figures._eri_curves import eri_rows
-from waterjar.view.results import Source, diagnosis_of, roots_in
+from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import (
     GREY,
     axis_end,
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 TITLE = "Dynamics of the Einstellung Rigidity Index"
 CAPTION = (
     "Above, per learner, accuracy on the shortcut classes with the shortcut and with it masked, the baseline's in "
-    "grey; triangles mark where seeds reach tau. Below, what comes of it as epochs pass: the delay AD so far, the "
-    "deficit PD, and the reliance on the shortcut SFR."
+    "grey; triangles mark where seeds reach tau, a vertical line their mean if all do. "
+    "Below, what comes of it as epochs pass: the delay AD so far, the deficit PD, and the reliance on the shortcut SFR."
 )
 NEEDS = ("rigidity",)
 PANELS = ("ad", "pd", "sfr")
+_MEAN = "mean crossing"
 
 
 def data(source: Source, *, band: str = "interval", **settings: Any) -> pd.DataFrame:
@@ -66,7 +67,7 @@ def eri_dynamics(source: Source, *, band: str = "interval", figure: Figure | Non
         figure = canvas(figure, (9.6, 2.3 * rows + 2.6 + 0.9))
         grid = figure.add_gridspec(rows + 1, 6)
         span = 6 // columns
-        styles, shown_as = line_styles(cells), labels(cells, most=26)
+        styles, shown_as = line_styles(cell_order(source, cells)), labels(cells, most=26)
         first: Axes | None = None
         for i, cell in enumerate(learners):
             row, column = divmod(i, columns)
@@ -107,13 +108,16 @@ def _accuracies(ax: Axes, table: pd.DataFrame, cell: str, baseline: str, colour:
                 markerfacecolor=face, markeredgecolor=edge, zorder=6, clip_on=False, gid=f"crossing {quantity}",
             )  # fmt: skip
         if len(part) and len(reached) == len(part):
-            ax.axvline(reached.mean(), color=edge if quantity == "baseline" else colour, linewidth=0.8, alpha=0.7)
+            hue = edge if quantity == "baseline" else colour
+            ax.axvline(reached.mean(), color=hue, linewidth=0.8, alpha=0.7, gid=f"{_MEAN} {quantity}")
         never = int(part["censored"].sum())
         if never:
             said.append(f"{who}τ never reached in {never} of {len(part)} seeds")
     if said:
-        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1.0}
-        ax.text(0.98, 0.97, "\n".join(said), transform=ax.transAxes, ha="right", va="top", fontsize=7, bbox=box)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+        ax.text(
+            0.98, 0.97, "\n".join(said), transform=ax.transAxes, ha="right", va="top", fontsize=7, bbox=box, zorder=7
+        )  # fmt: skip
 
 
 def _over_time(
@@ -153,6 +157,9 @@ def _legends(figure: Figure, table: pd.DataFrame, base: dict[str, str], several:
         told = " or ".join(drawn(name) for name in short(named, 24).values()) if len(named) < 3 else "baseline"
         entries.insert(2, (Line2D([], [], color=GREY), f"baseline: {told}" if told != "baseline" else told))
         entries.append((Line2D([], [], markerfacecolor="white", **none), "a seed of the baseline does"))
+    if any(str(line.get_gid()).startswith(_MEAN) for ax in figure.axes for line in ax.lines):
+        upright = Line2D([], [], linestyle="none", marker="|", markersize=11, markeredgewidth=0.8, **black)
+        entries.append((upright, "mean epoch, where all seeds do"))
     legend_outside(figure, {label: line for line, label in entries}, None, where="upper")
     handles: dict[str, Any] = {}
     for ax in figure.axes:

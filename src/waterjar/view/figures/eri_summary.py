@@ -15,7 +15,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import say
 from waterjar.view.figures._rows import draw_estimates, name_rows
-from waterjar.view.results import Source, by_cell, result_of, roots_in
+from waterjar.view.results import Source, by_cell, cell_order, result_of, roots_in
 from waterjar.view.style import axis_end, canvas, counted, foot_note, house_style, marker_styles, stamp
 
 if TYPE_CHECKING:
@@ -95,12 +95,14 @@ def eri_summary(source: Source, *, figure: Figure | None = None, **settings: Any
     with house_style():
         table = data(source, **settings)
         cells = list(dict.fromkeys(table["cell"]))
+        of_all = marker_styles(cell_order(source, cells))  # the baseline has its colour too, though no row here
+        styles = {cell: of_all[cell] for cell in cells}
         figure = canvas(figure, (9.6, 0.48 * max(len(cells), 2) + 1.5))
         panels = figure.subplots(1, 3, sharey=True, squeeze=False)[0]
         for ax, metric in zip(panels, METRICS, strict=True):
             declared = find_metric(metric)
             part = table[table["metric"] == metric]
-            draw_estimates(ax, part, marker_styles(cells))
+            draw_estimates(ax, part, styles)
             ax.axvline(0.0, color="black", linewidth=0.8, zorder=1)
             ax.set_xlabel(f"{declared.symbol}{axis_end(declared.units, declared.direction)}")
             ax.set_title(_TITLES[metric])

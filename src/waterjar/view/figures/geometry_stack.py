@@ -13,6 +13,7 @@ from waterjar.view.figures._stack import draw_stack
 from waterjar.view.results import (
     Source,
     by_cell,
+    cell_order,
     dataset_name,
     pick_layer,
     repeats_of,
@@ -93,18 +94,19 @@ def geometry_stack(
     with house_style():
         table = data(source, layer=layer, over=over, band=band, **settings)
         figure = canvas(figure, (6.4, 9.6))
-        panels = draw_stack(figure, table, METRICS, over=over, band=band)
+        order = cell_order(source, table["cell"])
+        panels = draw_stack(figure, table, METRICS, order, over=over, band=band)
         name = dataset_name(source) if dataset is None else dataset
         parts = ["Manifold Geometric Analysis", drawn(short([name], 40)[name])]
         panels[0].set_title(" - ".join(part for part in parts if part), pad=14)
-        _draw_simulated(panels[0], table, over)
+        _draw_simulated(panels[0], table, order, over)
         figure.align_ylabels(panels)
         return stamp(figure, roots_in(source))
 
 
-def _draw_simulated(ax: Axes, table: pd.DataFrame, over: str) -> None:
+def _draw_simulated(ax: Axes, table: pd.DataFrame, order: list[str], over: str) -> None:
     cells = list(dict.fromkeys(table["cell"]))
-    styles = line_styles(cells)
+    styles = line_styles(order)
     points = table[(table["metric"] == SIMULATED) & table["mean"].notna()]
     label = "Simulated (Alg 1)"
     for cell, part in points.groupby("cell", sort=False):

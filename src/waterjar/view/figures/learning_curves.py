@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,18 @@ import xarray as xr
 
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.view.curves import band_note, draw_curve, mark_tasks, mean_table, say
+from waterjar.view.curves import (
+    TaskMarks,
+    band_note,
+    boundary_entry,
+    draw_curve,
+    mark_tasks,
+    mean_table,
+    say,
+    task_marks,
+)
 from waterjar.view.figures._heatmap import panel_grid
-from waterjar.view.results import Source, cell_labels, roots_in, study_of
+from waterjar.view.results import Source, cell_labels, cell_order, roots_in, study_of
 from waterjar.view.style import (
     axes,
     axis_end,
@@ -33,9 +43,11 @@ if TYPE_CHECKING:
 TITLE = "Learning curves"
 CAPTION = (
     "What was evaluated during training, over epochs: a line is the mean over repeats, the band their range. Red "
-    "dashed lines mark where a task ends and the next begins."
+    "dashed lines mark where a task ends and the next begins; a learner that trains one task alone, or all at once, "
+    "counts its epochs from its own start, and the legend says whose the lines are."
 )
 NEEDS = ()
+Styles = Mapping[str, Mapping[str, Any]]
 
 
 def data(
@@ -126,23 +138,36 @@ def learning_curves(
         label = variable.replace("_", " ") + axis_end(table.attrs["units"], table.attrs["direction"])
         note = band_note(set(table.loc[table["mean"].notna(), "n"]), band)
         sets = list(dict.fromkeys(table["eval_set"]))
+        first = table[table["eval_set"].isin(sets[:1])]
+        tasks_of = task_marks({str(cell): part for cell, part in first.groupby("cell", sort=False)}, over)
+        note = "\n".join(text for text in (note, tasks_of.note) if text) or None
+        of_cell = line_styles(cell_order(source, table["cell"]))
         if ax is None and len(sets) > 1 and table["cell"].nunique() > 1:
-            return stamp(_panels(table, sets, over, label, note), roots_in(source))
+            return stamp(_panels(table, sets, over, label, note, tasks_of, of_cell), roots_in(source))
         ax = axes(ax)
         several_cells, several_sets = (table[column].nunique() > 1 for column in ("cell", "eval_set"))
         lines: dict[str, pd.DataFrame] = {}
         for (cell, eval_set), part in table.groupby(["cell", "eval_set"], sort=False):
-            parts = [cell] * several_cells + [eval_set] * (several_sets or not several_cells)
+            parts = [str(cell)] * several_cells + [eval_set] * (several_sets or not several_cells)
             lines[" · ".join(name for name in parts if name)] = part
-        _lines(ax, lines, over)
+        styles = line_styles(list(lines)) if several_sets or not several_cells else of_cell
+        _lines(ax, lines, over, tasks_of, styles)
         ax.set_xlabel(over.replace("_", " "))
         ax.set_ylabel(label)
         if len(lines) > 1 or next(iter(lines)) or note:
-            ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, title=note, alignment="left")
+            handles, names = ax.get_legend_handles_labels()
+            entries = dict(zip(names, handles, strict=True))
+            entries |= {"\n".join(textwrap.wrap(text, 32)): line for text, line in boundary_entry(tasks_of).items()}
+            ax.legend(
+                list(entries.values()), list(entries), loc="upper left", bbox_to_anchor=(1.01, 1.0),
+                borderaxespad=0.0, title=note and note.replace("; ", "\n"), alignment="left",
+            )  # fmt: skip
         return stamp(figure_of(ax), roots_in(source))
 
 
-def _panels(table: pd.DataFrame, sets: list[str], over: str, label: str, note: str | None) -> Figure:
+def _panels(
+    table: pd.DataFrame, sets: list[str], over: str, label: str, note: str | None, tasks: TaskMarks, styles: Styles
+) -> Figure:
     rows, columns, size = panel_grid(len(sets), 2.9, 2.1)
     figure = canvas(None, (size[0], size[1] + 0.6))
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
@@ -150,7 +175,7 @@ def _panels(table: pd.DataFrame, sets: list[str], over: str, label: str, note: s
     for ax, eval_set in zip(panels, sets, strict=False):
         of_set = table[table["eval_set"] == eval_set]
         lines = {str(cell): part for cell, part in of_set.groupby("cell", sort=False)}
-        _lines(ax, lines, over, bare=True)
+        _lines(ax, lines, over, tasks, styles, bare=True)
         ax.set_title(titles[eval_set], pad=14, fontsize=9)
     for ax in panels[len(sets) :]:
         ax.set_visible(False)
@@ -161,17 +186,18 @@ def _panels(table: pd.DataFrame, sets: list[str], over: str, label: str, note: s
         if i % columns == 0:
             ax.set_ylabel(label)
     handles, names = panels[0].get_legend_handles_labels()
-    legend_outside(figure, dict(zip(names, handles, strict=True)), note)
+    legend_outside(figure, {**dict(zip(names, handles, strict=True)), **boundary_entry(tasks)}, note)
     return figure
 
 
-def _lines(ax: Axes, lines: dict[str, pd.DataFrame], over: str, *, bare: bool = False) -> None:
+def _lines(
+    ax: Axes, lines: dict[str, pd.DataFrame], over: str, tasks: TaskMarks, styles: Styles, *, bare: bool = False
+) -> None:
     """The lines of one panel; `bare` where the legend is one below all panels."""
-    styles, shown_as = line_styles(list(lines)), labels(lines, most=44, width=None if bare else 30)
+    shown_as = labels(lines, most=44, width=None if bare else 30)
     for name, part in lines.items():
         draw_curve(ax, part[over].to_numpy(float), part, styles[name], shown_as[name])
-    longest = max(lines.values(), key=lambda part: part["train_task"].nunique())
-    mark_tasks(ax, longest[over].to_numpy(float), longest["train_task"].tolist())
+    mark_tasks(ax, tasks)
     shown = pd.concat(list(lines.values()))
     if not shown["mean"].notna().any():
         why = list(dict.fromkeys(shown.loc[shown["reason"] != "", "reason"]))

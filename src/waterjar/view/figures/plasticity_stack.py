@@ -9,7 +9,7 @@ import pandas as pd
 
 from waterjar.errors import WaterjarError
 from waterjar.view.figures._stack import draw_stack
-from waterjar.view.results import Source, result_of, roots_in, snapshot_table
+from waterjar.view.results import Source, cell_order, result_of, roots_in, snapshot_table
 from waterjar.view.style import canvas, house_style, stamp
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def plasticity_stack(
     with house_style():
         table = data(source, metrics=metrics, layer=layer, over=over, band=band, **settings)
         figure = canvas(figure, (6.4, 1.15 * len(metrics) + 1.2))
-        panels = draw_stack(figure, table, metrics, over=over, band=band)
+        panels = draw_stack(figure, table, metrics, cell_order(source, table["cell"]), over=over, band=band)
         panels[0].set_title("Plasticity", pad=14)
         figure.align_ylabels(panels)
         return stamp(figure, roots_in(source))

@@ -16,7 +16,7 @@ from waterjar.errors import WaterjarError
 from waterjar.stats.intervals import mean_interval
 from waterjar.view.curves import say
 from waterjar.view.figures._rows import draw_estimates, name_rows
-from waterjar.view.results import Source, diagnosis_of, roots_in
+from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import axis_end, canvas, counted, drawn, foot_note, house_style, marker_styles, short, stamp
 
 if TYPE_CHECKING:
@@ -143,12 +143,14 @@ def strategy_comparison(
             **settings,
         )  # fmt: skip
         cells, names = (list(dict.fromkeys(table[column])) for column in ("cell", "metric"))
+        of_all = marker_styles(cell_order(source, cells))
+        styles = {cell: of_all[cell] for cell in cells}
         figure = canvas(figure, (3.2 * len(names) + 1.2, 0.5 * max(len(cells), 2) + 1.6))
         panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
         for ax, metric in zip(panels, names, strict=True):
             declared = find_metric(metric)
             part = table[table["metric"] == metric]
-            draw_estimates(ax, part, marker_styles(cells))
+            draw_estimates(ax, part, styles)
             ax.set_xlabel((declared.symbol or metric.replace("_", " ")) + axis_end(declared.units, declared.direction))
             if part["mean"].notna().any():
                 _significance(ax, part.drop_duplicates("cell").set_index("cell"), cells)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 TITLE = "Adaptation delay over thresholds"
 CAPTION = (
     "AD in epochs for every threshold tau (columns) and learner (rows): orange is slower than the baseline, purple "
-    "quicker. Hatched where a seed of either side never reached tau: the number is that of the others alone."
+    "quicker. White and hatched where a seed of either side never reached tau: the mean of the n of m others would "
+    "flatter, so it has a number and no colour."
 )
 NEEDS = ("rigidity",)
 
@@ -66,6 +67,8 @@ def tau_heatmap(source: Source, *, ax: Axes | None = None, **settings: Any) -> F
             ax.set_yticks([])
             return stamp(figure, roots_in(source))
         picture = _squares(ax, table, cells, levels)
+        if ((table["n"] > 0) & (table["n"] < table["n_seeds"])).any():
+            ax.set_xlabel(ax.get_xlabel() + "\nhatched: mean of the n/m seeds that reach τ")
         figure.colorbar(picture, ax=ax, label="AD (epoch), mean over seeds", shrink=0.9, pad=0.02)
         return stamp(figure, roots_in(source))
 
@@ -75,16 +78,18 @@ def _squares(ax: Axes, table: pd.DataFrame, cells: list[str], levels: list[float
         column: table.pivot(index="cell", columns="threshold", values=column).reindex(index=cells, columns=levels)
         for column in ("mean", "n", "n_seeds", "n_censored")
     }
-    mean = grid["mean"].to_numpy(float)
-    most = float(np.nanmax(np.abs(mean))) or 1.0
-    picture = ax.imshow(mean, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
-    hatch(ax, grid["n_censored"].to_numpy(float) > 0)
+    mean, reached, ran = (grid[column].to_numpy(float) for column in ("mean", "n", "n_seeds"))
+    incomplete = (reached < ran) | (grid["n_censored"].to_numpy(float) > 0) | np.isnan(mean)
+    coloured = np.where(incomplete, np.nan, mean)  # colour speaks only where every seed has a value
+    most = float(np.nanmax(np.abs(coloured), initial=0.0)) or 1.0
+    picture = ax.imshow(coloured, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
+    hatch(ax, incomplete)
     texts = np.full(mean.shape, "", object)
     for i, j in np.ndindex(mean.shape):
         n, seeds = int(grid["n"].iat[i, j]), int(grid["n_seeds"].iat[i, j])
         texts[i, j] = f"{mean[i, j]:.1f}" + (f"\n{n}/{seeds}" if n < seeds else "") if n else "–"
     if len(levels) <= 16:
-        write_in(ax, picture, texts, box=grid["n_censored"].to_numpy(float) > 0)
+        write_in(ax, picture, texts, box=incomplete)
     name_rows(ax, cells)
     ax.set_ylim(len(cells) - 0.5, -0.5)
     step = -(-len(levels) // 16)
