@@ -75,6 +75,8 @@ def test_another_baseline_is_used_throughout(study: Path, tmp_path: Path) -> Non
     assert '"baseline": "sgd"' in text
     with pytest.raises(WaterjarError, match="baseline 'sdg' is unknown: did you mean 'sgd'"):
         call(study, "--baseline", "sdg", "--out", tmp_path / "y.json")
+    with pytest.raises(WaterjarError, match="Known: 'scratch_t2', 'sequential', 'sgd'$"):  # each of them once
+        call(study, "--baseline", "nobody", "--out", tmp_path / "y.json")
 
 
 def test_what_is_refused(study: Path, tmp_path: Path) -> None:
@@ -82,6 +84,8 @@ def test_what_is_refused(study: Path, tmp_path: Path) -> None:
         (["--format", "htm"], "did you mean 'html'"),
         (["--notebook", "--format", "html"], "one at a time"),
         (["--out", str(tmp_path / "x.docx")], "ends in"),
+        (["--out", str(tmp_path / "x.csv")], r"ends in \.zip, such as x\.zip, or with --format csv a folder"),
+        (["--format", "csv", "--out", str(tmp_path / "x.csv")], r"ends in \.zip, such as x\.zip"),
         (["--where", "seed=99"], "no run of"),
         (["--notebook", "--out", str(tmp_path / "x.py")], "ends in .ipynb"),
     ):

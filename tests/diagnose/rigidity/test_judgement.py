@@ -115,12 +115,22 @@ class TestEqualSeeds:
         found = judged(side_of([2, 2, 2], 8, [0.65, 0.7, 0.62], [0.1, 0.1, 0.2], every=2.0), other)
         assert found["ad"].tolist() == [2, 2, 2]
         assert np.isnan(found["ad_seeds_needed"]) and np.isnan(found["seeds_needed"])
-        assert "would show the sign of PD" in str(found["sentence"]) and "all three" not in str(found["sentence"])
+        assert "all three" not in str(found["sentence"])
+        assert ("would show the sign of PD" in str(found["sentence"])) == (float(found["pd_seeds_needed"]) > 3)
         farther = judged(side_of([3, 3, 3], 8, [0.65, 0.7, 0.62], [0.1, 0.1, 0.2], every=2.0), other)
         assert float(farther["ad_seeds_needed"]) == 2
 
 
 class TestWords:
+    def test_what_is_unknown_is_not_called_unclear(self) -> None:
+        own, other = side_of([1, 2, 3], 8, FINAL, MASKED), side_of([2, 2, 5], 8, FINAL, MASKED)
+        for side in (own, other):
+            side["macro_accuracy"][:] = np.nan
+        text = str(judged(own, other)["sentence"])
+        assert "whether it ends lower cannot be told (PD unknown)" in text
+        assert "whether it leans on the shortcut cannot be told (SFR_rel unknown)" in text
+        assert "clearly" not in text
+
     def test_a_level_that_is_not_the_usual_is_named(self) -> None:
         own, other = side_of([1, 2, 3], 8, FINAL, MASKED), side_of([2, 2, 5], 8, [0.7, 0.7, 0.8], FINAL)
         assert "% interval" not in str(judged(own, other)["sentence"])

@@ -66,9 +66,27 @@ def test_no_sign_is_claimed_by_an_interval_that_holds_0(ad: Bounds, pd: Bounds, 
 
 
 def test_how_many_seeds_would_do_is_said_as_far_as_it_is_known() -> None:
-    from waterjar.diagnose.rigidity.verdict import _needed
+    from waterjar.diagnose.rigidity.verdict import Estimate, _needed
 
-    assert _needed({"ad": 4.0, "pd": 9.0, "sfr_rel": 7.0}).startswith("; about 9 would show all three signs")
-    partly = _needed({"ad": float("nan"), "pd": 9.0, "sfr_rel": 7.0})
+    nan = float("nan")
+    unclear = dict.fromkeys(("ad", "pd", "sfr_rel"), Estimate(0.1, Bounds(-0.1, 0.3), 3))
+    assert _needed({"ad": 4.0, "pd": 9.0, "sfr_rel": 7.0}, unclear).startswith("; about 9 would show all three signs")
+    partly = _needed({"ad": nan, "pd": 9.0, "sfr_rel": 7.0}, unclear)
     assert partly == "; about 9 would show the sign of PD and 7 that of SFR_rel, if means and spreads hold"
-    assert _needed(dict.fromkeys(("ad", "pd", "sfr_rel"), float("nan"))) == ""
+    assert _needed(dict.fromkeys(("ad", "pd", "sfr_rel"), nan), unclear) == ""
+
+
+def test_no_seeds_are_asked_for_that_are_there() -> None:
+    from waterjar.diagnose.rigidity.verdict import Estimate, _needed
+
+    nan = float("nan")
+    unclear, clear = Estimate(0.1, Bounds(-0.1, 0.3), 3), Estimate(0.2, Bounds(0.1, 0.3), 3)
+    found = {"ad": unclear, "pd": clear, "sfr_rel": unclear}
+    assert _needed({"ad": nan, "pd": 3.0, "sfr_rel": nan}, found) == "; the sign of PD is clear already"
+    mixed = _needed({"ad": nan, "pd": 3.0, "sfr_rel": 8.0}, found)
+    assert mixed == (
+        "; the sign of PD is clear already; about 8 would show the sign of SFR_rel, if means and spreads hold"
+    )
+    both = _needed({"ad": 2.0, "pd": 3.0, "sfr_rel": nan}, {**found, "ad": clear})
+    assert both == "; the signs of AD and PD are clear already"
+    assert _needed({"ad": nan, "pd": nan, "sfr_rel": 3.0}, found) == ""  # as many as there are, and not clear

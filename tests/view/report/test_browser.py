@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from view.report.studies import LONG, NASTY
 from waterjar.view.report import write
-from waterjar.view.report.blocks import Report
+from waterjar.view.report.blocks import Callout, Chart, Report, Section
+from waterjar.view.report.charts.curves import curves_panel
 from waterjar.view.report.tables import csv_text
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -228,6 +230,21 @@ def test_nothing_hostile_runs_and_all_of_it_can_be_read(browser: Any, folder: Pa
     assert page.evaluate("window.pwned") is None
     assert opened.faults == []
     opened.close()
+
+
+def test_a_name_with_dollars_is_not_mathematics(browser: Any, tmp_path: Path) -> None:
+    panel = curves_panel([], {}, title="$x_1^2$", x="epoch")
+    chart = Chart("own", "Own", (panel,), pd.DataFrame({"a": [1]}), "A caption", "What is to be seen")
+    report = Report("t", "l", Callout("note", "n"), (Section("s", "S", (chart,)),), ())
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda told: said.append(told.text))  # plotly traces what it misses, which is no warning
+    page.goto(write(report, tmp_path / "dollars.html").as_uri())
+    page.wait_for_selector("[data-chart=own][data-drawn]")
+    assert "$x_1^2$" in page.locator("[data-chart=own]").text_content()
+    assert said == []
+    context.close()
 
 
 def test_the_policy_holds_back_whatever_would_still_be_injected(browser: Any, folder: Path, tmp_path: Path) -> None:

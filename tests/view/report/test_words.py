@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -15,14 +18,15 @@ from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.run.study import Study
 from waterjar.view.report import Story, compose, write
-from waterjar.view.report.blocks import Callout, Chart, Report, Section, Table
+from waterjar.view.report.blocks import Callout, Chart, Report, Section, Table, Verdicts
 from waterjar.view.report.charts.estimates import Spot, estimates_panel
 from waterjar.view.report.charts.theme import keys_of
 from waterjar.view.report.headline import headline
-from waterjar.view.report.numbers import estimate, number, panel_title, quantity
+from waterjar.view.report.numbers import estimate, number, one_line, panel_title, quantity
 from waterjar.view.report.renderers import html
 from waterjar.view.report.renderers.latex import render as as_latex
 from waterjar.view.report.renderers.markdown import render as as_markdown
+from waterjar.view.report.tables import csv_text
 
 NAN = float("nan")
 
@@ -43,6 +47,8 @@ def result(patterns: list[str], sfr: list[tuple[float, float]], reached: list[in
             "random_mask_damage_mean": ("cell", more.get("elsewhere", [0.01] * n)),
             "budget": ("cell", [10.0] * n),
             "adaptation_epoch": (("cell", "seed"), epochs),
+            "adaptation_epoch_reason": (("cell", "seed"), np.where(np.isnan(epochs), more.get("why", 5), 0)),
+            **{f"{key}_n": ("cell", more.get("n", [3] * n)) for key in ("ad", "ad_restricted", "pd", "sfr_rel")},
         },
         {"name": ("cell", [chr(97 + i) for i in range(n)]), "seed": [1, 2, 3]},
     )
@@ -83,6 +89,20 @@ def test_what_intervals_do_not_carry_is_not_claimed() -> None:
     assert len(headline(result(["baseline"], [(0.4, 0.2)], [3]), {"margin": 0.05})) == 1
 
 
+def test_never_reached_is_said_only_where_it_was_not_reached() -> None:
+    gone = [(NAN, NAN)] * 2
+    for code, why in ((1, "not recorded"), (2, "not a number")):
+        told = " ".join(headline(result(["inconclusive", "baseline"], gone, [0, 0], why=code, n=[0, 0]), SETTINGS))
+        assert "Nobody reaches" not in told and "never" not in told and "not settled" not in told
+        assert f"shortcut classes has no value in training ({why})" in told
+        assert "a is not measured: no seed has the numbers of both" in told
+    some = headline(result(["inconclusive"] * 3, [(0.1, 0.0)] * 3, [3, 0, 0], why=1), SETTINGS)
+    assert some[-1].startswith("Whether b and c reach 60 % cannot be told")
+    codes = np.array([[0] * 3, [5] * 3, [1] * 3])
+    mixed = headline(result(["inconclusive"] * 3, [(0.1, 0.0)] * 3, [3, 0, 0], why=codes), SETTINGS)
+    assert mixed[-1].startswith("b never reaches 60 % on the shortcut classes within 10 epochs. Whether c reaches 60 %")
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [(float("inf"), "∞"), (-float("inf"), "−∞"), (0.0, "0.000"), (12345678.0, "1.23 × 10⁷")]
 )
@@ -95,8 +115,33 @@ def test_estimates_say_what_is_not_there() -> None:
     assert estimate(NAN, NAN, NAN, 2) == "–\nn = 2"
     assert estimate(-0.0001, -0.2, 0.2) == "0.000\n[−0.200, 0.200]"
     assert estimate(2e6, 1e6, 3e6, 3, "byte") == "2 MB\n[1 MB, 3 MB], n = 3"
+    assert estimate(0.06, 0.06, 0.06 + 1e-17, 3) == "0.060\nthe same in all 3 seeds"
+    assert estimate(1.0, 1.0, 1.0) == "1.000\nspread unknown"
+    assert one_line(estimate(1.0, 1.0, 1.0, 2)) == "1.000, the same in all 2 seeds"
     assert quantity(NAN, "s") == "–" and quantity(12.0, "byte") == "12 B"
     assert panel_title(find_metric("capacity")) == "capacity (alpha) ↑"
+
+
+def test_a_spreadsheet_runs_nothing() -> None:
+    frame = pd.DataFrame(
+        {"name": ["=cmd|' /C calc'!A0", "+1+2", "-x", "@SUM(A1)", "\t=1", "sgd", "-0.5", None], "value": [-1.5] * 8,
+         "mixed": [1, "=2", -3, None, "a-b", "–", "1e-3", "−2"]}
+    )  # fmt: skip
+    before = frame.copy()
+    rows = list(csv.reader(io.StringIO(csv_text(frame))))
+    names = ["'=cmd|' /C calc'!A0", "'+1+2", "'-x", "'@SUM(A1)", "'\t=1", "sgd", "-0.5", ""]
+    assert [row[0] for row in rows[1:]] == names
+    assert {row[1] for row in rows[1:]} == {"-1.5"}
+    assert [row[2] for row in rows[1:]] == ["1", "'=2", "-3", "", "a-b", "–", "1e-3", "−2"]
+    assert csv_text(pd.DataFrame({"=a": [1]})) == "'=a\n1\n"
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_first_screen_and_opening_say_what_names_a_benign_transfer(small_report: Report) -> None:
+    first, rigidity = (next(part for part in small_report.sections if part.name == n) for n in ("summary", "rigidity"))
+    told = next(block for block in first.blocks if isinstance(block, Verdicts))
+    assert "Benign transfer speaks of PD and SFR_rel only, not of AD." in told.caption
+    assert "upper bounds lie below the margin:" in str(rigidity.blocks[0])
 
 
 def test_a_spot_without_a_value_or_an_interval_says_so() -> None:

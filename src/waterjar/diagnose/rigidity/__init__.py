@@ -21,7 +21,7 @@ FAMILY = Family(
     scope="study",
     needs=("performance",),
     measure=measure,
-    version=2,
+    version=3,
 )
 
 __all__ = [

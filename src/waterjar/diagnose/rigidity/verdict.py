@@ -71,15 +71,9 @@ def sentence(
         return f"{name} has no baseline to be compared with: neither delay nor deficit is known. {reached} {reliance}"
     ad, pd, sfr_rel = (estimates[key] for key in ("ad", "pd", "sfr_rel"))
     speed = _clear(ad, "needs more epochs than", "needs fewer epochs than", "is not clearly slower or quicker than")
-    end = _clear(pd, "ends lower", "ends higher", "ends neither clearly lower nor higher")
-    more = _clear(
-        sfr_rel,
-        "leans on the shortcut more",
-        "leans on the shortcut less",
-        "does not clearly lean on the shortcut more or less",
-    )
     n = max(ad.n, pd.n, sfr_rel.n)
-    settled = _MEANING[pattern].format(margin=rules.margin, n=_seeds(n), needed=_needed(seeds_needed))
+    triplet = {"ad": ad, "pd": pd, "sfr_rel": sfr_rel}
+    settled = _MEANING[pattern].format(margin=rules.margin, n=_seeds(n), needed=_needed(seeds_needed, triplet))
     if n == 0:
         settled = "No seed has the numbers of both: there is no pattern to be seen."
     delay = f"{name} {speed} {baseline} to reach {level} on the shortcut classes"
@@ -87,8 +81,8 @@ def sentence(
         delay = f"Whether {name} adapts more slowly than {baseline} cannot be told at {level}"
     limit = "" if within is None or math.isnan(ad.mean) else f"within {within:g} epochs "
     return (
-        f"{delay} (AD {limit}{ad.words(1)}{_never(censored)}); it {end} (PD {pd.words(3)}), and {more} "
-        f"(SFR_rel {sfr_rel.words(3)}{intervals}). {settled} {reliance}"
+        f"{delay} (AD {limit}{ad.words(1)}{_never(censored)}); {_end(pd)} (PD {pd.words(3)}), and "
+        f"{_lean(pd, sfr_rel, estimates['sfr'])} (SFR_rel {sfr_rel.words(3)}{intervals}). {settled} {reliance}"
     )
 
 
@@ -111,6 +105,28 @@ def _clear(estimate: Estimate, above: str, below: str, unclear: str) -> str:
     return above if estimate.bounds.above else below if estimate.bounds.below else unclear
 
 
+def _end(pd: Estimate) -> str:
+    if math.isnan(pd.mean):
+        return "whether it ends lower cannot be told"
+    return _clear(pd, "it ends lower", "it ends higher", "it ends neither clearly lower nor higher")
+
+
+def _lean(pd: Estimate, sfr_rel: Estimate, sfr: Estimate) -> str:
+    """Goes on where `_end` stopped: after a clause about `it`, or after one that cannot be told.
+
+    Where its own reliance is known (the sentence ends with it), only the comparison cannot be told.
+    """
+    if math.isnan(sfr_rel.mean):
+        return f"whether it leans on the shortcut{'' if math.isnan(sfr.mean) else ' more'} cannot be told"
+    words = _clear(
+        sfr_rel,
+        "leans on the shortcut more",
+        "leans on the shortcut less",
+        "does not clearly lean on the shortcut more or less",
+    )
+    return f"it {words}" if math.isnan(pd.mean) else words
+
+
 def _reliance(name: str, sfr: Estimate, elsewhere: Estimate) -> str:
     if math.isnan(sfr.mean):
         return "How much it relies on the shortcut is unknown."
@@ -125,14 +141,25 @@ def _never(censored: tuple[int, int, int]) -> str:
     return f"; never reached {' and '.join(parts)} of {seeds}" if parts else ""
 
 
-def _needed(seeds: Mapping[str, float]) -> str:
+def _needed(seeds: Mapping[str, float], estimates: Mapping[str, Estimate]) -> str:
+    """What more seeds would show, and what these show already."""
     known = {key: count for key, count in seeds.items() if not math.isnan(count)}
-    if not known:
-        return ""
-    if len(known) == len(seeds):
-        return f"; about {max(known.values()):.0f} would show all three signs, if means and spreads hold"
-    parts = " and ".join(f"{count:.0f} that of {_SYMBOLS[key]}" for key, count in known.items())
-    return f"; about {parts.replace(' that of', ' would show the sign of', 1)}, if means and spreads hold"
+    more = {key: count for key, count in known.items() if count > estimates[key].n}
+    clear = [key for key in known if key not in more and (estimates[key].bounds.above or estimates[key].bounds.below)]
+    if more and len(known) == len(seeds):
+        return f"; about {max(more.values()):.0f} would show all three signs, if means and spreads hold"
+    told = ""
+    if clear:
+        names = " and ".join(_SYMBOLS[key] for key in clear)
+        told = (
+            f"; the sign of {names} is clear already"
+            if len(clear) == 1
+            else f"; the signs of {names} are clear already"
+        )
+    if not more:
+        return told
+    parts = " and ".join(f"{count:.0f} that of {_SYMBOLS[key]}" for key, count in more.items())
+    return f"{told}; about {parts.replace(' that of', ' would show the sign of', 1)}, if means and spreads hold"
 
 
 def _seeds(n: int) -> str:

@@ -28,11 +28,23 @@ def format_of(path: Path) -> str:
     """
     suffix = path.suffix.lower()
     for name, ending in FORMATS.items():
-        if suffix == ending or (name == "csv" and suffix == ".csv"):
+        if suffix == ending:
             return name
+    if suffix == ".csv":
+        check_target(path, "csv")
     raise WaterjarError(
         f"{path}: the name of a report ends in {', '.join(FORMATS.values())}; or say which with --format"
     )
+
+
+def check_target(path: Path, form: str) -> None:
+    """Refuse a name that would hide what the file is: a report as CSV is many files, in a zip or a folder."""
+    if form == "csv" and path.suffix.lower() not in ("", FORMATS["csv"]):
+        zipped = path.with_suffix(FORMATS["csv"]).name
+        raise WaterjarError(
+            f"{path}: a report as csv is many files: give a name that ends in {FORMATS['csv']}, such as {zipped}, or "
+            f"with --format csv a folder, such as {path.stem}"
+        )
 
 
 def write(report: Report, path: str | os.PathLike[str], form: str | None = None) -> Path:
@@ -41,6 +53,7 @@ def write(report: Report, path: str | os.PathLike[str], form: str | None = None)
     name = form or format_of(target)
     if name not in FORMATS:
         raise unknown_name("format", name, FORMATS)
+    check_target(target, name)
     module = import_module(f"waterjar.view.report.renderers.{'as_' + name if name in ('json', 'csv') else name}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

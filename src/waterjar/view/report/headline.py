@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.rigidity import pattern as patterns
+from waterjar.diagnose.rigidity.curves import NEVER_REACHED
+from waterjar.run.schema import REASONS
 from waterjar.view.report.numbers import counted, listed, number
+
+UNMEASURED = "unmeasured"
+"""Not a pattern: no seed has any number of the triplet."""
 
 SHORT = {
     patterns.CLASSICAL: "classical Einstellung",
@@ -20,6 +26,7 @@ SHORT = {
     patterns.BENIGN: "benign transfer",
     patterns.INCONCLUSIVE: "not settled",
     patterns.BASELINE: "baseline",
+    UNMEASURED: "not measured",
 }
 """A pattern in two words."""
 
@@ -29,13 +36,23 @@ _FOUND = {
     patterns.SLOW: "{who} {adapt} slowly: later and worse, without leaning more on the shortcut",
     patterns.BENIGN: "{who} {show} benign transfer: neither a deficit nor added reliance beyond {margin:g}",
     patterns.INCONCLUSIVE: "{who} {are} not settled by {seeds}",
+    UNMEASURED: "{who} {are} not measured: no seed has the numbers of both",
 }
+
+
+def seen(result: xr.Dataset) -> list[str]:
+    """The pattern of every cell; `UNMEASURED` where it is inconclusive because there is no number at all."""
+    counts = np.max([result[f"{name}_n"].values for name in ("ad", "ad_restricted", "pd", "sfr_rel")], axis=0)
+    return [
+        UNMEASURED if str(pattern) == patterns.INCONCLUSIVE and n == 0 else str(pattern)
+        for pattern, n in zip(result["pattern"].values, counts, strict=True)
+    ]
 
 
 def headline(result: xr.Dataset, settings: Mapping[str, object]) -> list[str]:
     """A few sentences about a result of `rigidity.measure` over cells."""
     names = [str(name) for name in result["name"].values]
-    found = [str(pattern) for pattern in result["pattern"].values]
+    found = seen(result)
     learners = [i for i, pattern in enumerate(found) if pattern != patterns.BASELINE]
     said = [_patterns(names, found, result, settings)] if learners else []
     said += [text for text in (_reliance(names, found, result), _threshold(names, result, settings)) if text]
@@ -48,7 +65,7 @@ def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: 
         return "There is no baseline to compare with: neither delay nor deficit can be told."
     parts = []
     learners = [name for name, pattern in zip(names, found, strict=True) if pattern != patterns.BASELINE]
-    for pattern in patterns.PATTERNS:
+    for pattern in (*patterns.PATTERNS, UNMEASURED):
         who = [name for name, other in zip(names, found, strict=True) if other == pattern]
         if not who:
             continue
@@ -73,7 +90,10 @@ def _reliance(names: list[str], found: list[str], result: xr.Dataset) -> str:
     least = np.fmax(other, 0.0)  # 0 where the mask elsewhere was not measured
     clear = [i for i in range(len(names)) if float(result["sfr_low"].values[i]) > least[i]]
     if not np.isfinite(cost).any():
-        return "How far anybody relies on the shortcut is not known: there is no accuracy with the shortcut masked."
+        return (
+            "How far anybody relies on the shortcut is not known: no seed has an accuracy both with the shortcut "
+            "visible and with it masked."
+        )
     span = _span(cost)
     means = f" (means of {counted(result.sizes['seed'], 'seed')})"
     elsewhere = f", a mask elsewhere {_span(other)}" if np.isfinite(other).any() else ""
@@ -95,15 +115,30 @@ def _span(values: Any) -> str:
 
 
 def _threshold(names: list[str], result: xr.Dataset, settings: Mapping[str, object]) -> str:
-    """Who reaches the threshold, where that is not everybody."""
-    tau, budget = settings.get("threshold"), float(np.nanmax(result["budget"].values))
+    """Who reaches the threshold, where that is not everybody; never reached is one thing, not known another."""
+    tau = settings.get("threshold")
     if not isinstance(tau, float):
         return ""
     seeds = np.isfinite(result["adaptation_epoch"].values).sum(axis=1)
+    codes = reasons_of(result, "adaptation_epoch").values
+    censored = (codes == NEVER_REACHED).any(axis=1)
+    never = [name for name, n, late in zip(names, seeds, censored, strict=True) if n == 0 and late]
+    unknown = [name for name, n, late in zip(names, seeds, censored, strict=True) if n == 0 and not late]
     level = f"{100 * tau:g} % on the shortcut classes"
-    if not seeds.any():
-        return f"Nobody reaches {level} within {budget:g} epochs, so the delay AD is unknown at this threshold."
-    never = [name for name, n in zip(names, seeds, strict=True) if n == 0]
+    said = []
     if never:
-        return f"{listed(never)} never {'reaches' if len(never) == 1 else 'reach'} {level} within {budget:g} epochs."
-    return ""
+        budget = float(np.nanmax(result["budget"].values))
+        within = f"within {budget:g} {'epoch' if budget == 1 else 'epochs'}"
+        if len(never) == len(names):
+            return f"Nobody reaches {level} {within}, so the delay AD is unknown at this threshold."
+        said.append(f"{listed(never)} never {'reaches' if len(never) == 1 else 'reach'} {level} {within}.")
+    if unknown:
+        gone = codes[(seeds == 0) & ~censored]
+        why = " or ".join(REASONS[code].replace("_", " ") for code in np.unique(gone[gone > 0])) or "not recorded"
+        who = "anybody" if len(unknown) == len(names) else listed(unknown)
+        reach = "reaches" if len(unknown) in (1, len(names)) else "reach"
+        said.append(
+            f"Whether {who} {reach} {100 * tau:g} % cannot be told, and the delay AD is unknown: accuracy on the "
+            f"shortcut classes has no value in training ({why})."
+        )
+    return " ".join(said)

@@ -9,6 +9,8 @@ from waterjar.diagnose.registry import ARROWS, Metric
 
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _NONE = "–"
+_APART = ("n =", "the same in all", "spread unknown")
+"""What small print begins with that running text sets off by a comma."""
 
 
 def number(value: float) -> str:
@@ -53,12 +55,17 @@ def estimate(mean: float, low: float, high: float, n: int | None = None, units: 
     '0.500\n[0.400, 0.600], n = 3'
     >>> estimate(0.5, float("nan"), float("nan"), 1)
     '0.500\nn = 1'
+    >>> estimate(0.5, 0.5, 0.5, 3)
+    '0.500\nthe same in all 3 seeds'
     """
     seeds = "" if n is None else f"n = {n}"
     if math.isnan(mean):
         return _NONE + (f"\n{seeds}" if n else "")
     if math.isnan(low) or math.isnan(high):
         return quantity(mean, units) + (f"\n{seeds}" if seeds else "")
+    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
+        # no spread was seen, which is not to say that there is none: brackets without width would claim that
+        return f"{quantity(mean, units)}\n" + (f"the same in all {n} seeds" if n else "spread unknown")
     # a mean that is tiny beside its interval needs no more decimals than that
     write = _decimals if units in ("1", "") and 5e-4 <= max(abs(low), abs(high)) < 10 else quantity
     texts = [write(value, units) for value in (mean, low, high)]
@@ -75,7 +82,7 @@ def one_line(text: str) -> str:
     >>> one_line("0.500\n[0.400, 0.600], n = 3")
     '0.500 [0.400, 0.600], n = 3'
     """
-    return text.replace("\n", ", " if text.partition("\n")[2].startswith("n =") else " ")
+    return text.replace("\n", ", " if text.partition("\n")[2].startswith(_APART) else " ")
 
 
 def label(metric: Metric) -> str:

@@ -76,6 +76,8 @@ def status(story: Story) -> Callout:
         how_many = (
             f"{len(counts['open'])} of {counted(total, 'run')} {'is' if len(counts['open']) == 1 else 'are'} not sealed"
         )
-        return Callout("warning", "Unfinished", f"{how_many} yet ({few}): their numbers may still change.")
+        whose = "its" if len(counts["open"]) == 1 else "their"
+        return Callout("warning", "Unfinished", f"{how_many} yet ({few}): {whose} numbers may still change.")
     every = "Its seal holds" if total == 1 else f"All {total} runs are sealed, and their seals hold"
-    return Callout("good", "Sealed", f"{every}: not a byte has changed since they were recorded.")
+    since = "it was" if total == 1 else "they were"
+    return Callout("good", "Sealed", f"{every}: not a byte has changed since {since} recorded.")

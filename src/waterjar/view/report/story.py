@@ -15,8 +15,9 @@ import xarray as xr
 from waterjar.diagnose.registry import families
 from waterjar.diagnose.rigidity.baseline import DEFAULT, find_baselines
 from waterjar.diagnose.study import COLUMNS, Diagnosis, diagnose
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
+from waterjar.run.reader import Run
 from waterjar.run.root import read_root
 from waterjar.run.seal import verify
 from waterjar.run.store import ROOT
@@ -150,21 +151,26 @@ def tell(
     """
     readable = [entry for entry in study.entries if entry.status != "damaged"]
     part = Study(study.path, readable)
+    broken: dict[str, str] = {}
     given: Settings = {family: dict(values) for family, values in (settings or {}).items()}
     if baseline != DEFAULT and readable:
-        find_baselines(part, baseline)  # a name that nothing has is an error, and not a family passed over
+        _check_baseline(part, baseline)
         for name, family in families().items():
             if "baseline" in family.defaults:
                 given.setdefault(name, {}).setdefault("baseline", baseline)
     diagnosis = None
     if readable:
         diagnosis = (measure or _measure)(part, given)
+        broken = _unreadable(part, diagnosis)
+        if broken:  # one run that cannot be read must not take a whole family with it
+            part = Study(study.path, [entry for entry in readable if entry.name not in broken])
+            diagnosis = (measure or _measure)(part, given) if part.entries else None
     declaration = study.declaration
     return Story(
         title=title or str(declaration.get("experiment_name") or study.path.resolve().name),
         study=part,
         diagnosis=diagnosis,
-        seals=tuple(_seals(study, diagnosis)),
+        seals=tuple(_seals(study, diagnosis, broken)),
         baseline=baseline,
         declaration=declaration,
         where=where,
@@ -172,13 +178,42 @@ def tell(
     )
 
 
+def _check_baseline(study: Study, baseline: str) -> None:
+    """A name that nothing has is an error, and not a family passed over."""
+    scenarios = {str(entry.config["scenario"]) for entry in study.entries if entry.config.get("scenario")}
+    known = dict.fromkeys([*sorted(scenarios), *study.cell_names.values()])  # a cell is often named as its scenario
+    if baseline not in known and baseline not in study.cells:
+        raise unknown_name(f"{study.path}: baseline", baseline, known)
+    find_baselines(study, baseline)
+
+
 def _measure(study: Study, settings: Settings) -> Diagnosis:
     return diagnose(study, settings=settings)
 
 
-def _seals(study: Study, diagnosis: Diagnosis | None) -> list[Seal]:
+def _unreadable(study: Study, diagnosis: Diagnosis) -> dict[str, str]:
+    """run -> what is wrong, for runs whose files changed and that cannot be read to the end any more.
+
+    A chunk that is gone, or whose checksum does not hold, is an error in every family that reads it; where the seal
+    (or, of an open run, the checksums) holds, every file is there, and nothing has to be tried.
+    """
+    found = {}
+    for name in (name for name, state in diagnosis.seals.items() if state == "tampered"):
+        try:
+            run = Run(study.path / name)
+            for group in run.groups:
+                run.load(group)
+        except WaterjarError as error:
+            found[name] = str(error)
+    return found
+
+
+def _seals(study: Study, diagnosis: Diagnosis | None, broken: Mapping[str, str]) -> list[Seal]:
     known = {} if diagnosis is None else diagnosis.seals
-    found = [_seal(study.path, entry, known.get(entry.name, "damaged")) for entry in study.entries]
+    found = [
+        _seal(study.path, entry, known.get(entry.name, "damaged"), broken.get(entry.name, ""))
+        for entry in study.entries
+    ]
     lost = {line["run"]: line["root"] for line in ledger.entries(study.path)}
     for run, root in lost.items():
         if not (study.path / run).exists():
@@ -186,9 +221,11 @@ def _seals(study: Study, diagnosis: Diagnosis | None) -> list[Seal]:
     return found
 
 
-def _seal(folder: Path, entry: Entry, state: str) -> Seal:
+def _seal(folder: Path, entry: Entry, state: str, unreadable: str) -> Seal:
     problems: tuple[str, ...] = ()
-    if state == "damaged":
+    if unreadable:
+        problems = (unreadable, *(str(problem) for problem in verify(folder / entry.name).problems))
+    elif state == "damaged":
         problems = (str(entry.progress["error"]),)
     elif state == "tampered":
         problems = tuple(str(problem) for problem in verify(folder / entry.name).problems)

@@ -51,7 +51,7 @@
       const made = figure(payload.charts[name].panels[i]);
       made.data.forEach((trace) => { if (off.has(trace.legendgroup)) trace.visible = false; });
       if (printing) made.layout.width = chart.classList.contains("wide") || payload.charts[name].panels.length === 1 ? PAPER : PAPER / 2 - 8;
-      return Plotly.react(element, made.data, made.layout, { responsive: !printing, displayModeBar: false, displaylogo: false });
+      return Plotly.react(element, made.data, made.layout, { responsive: !printing, displayModeBar: false, displaylogo: false, typesetMath: false });
     })).then(() => { chart.dataset.drawn = "true"; });
   }
 

@@ -29,7 +29,8 @@ def render(report: b.Report, pictures: Mapping[str, str]) -> str:
     for section in report.sections:
         parts.append(f"## {escape(section.title)}")
         parts += [_block(block, pictures) for block in section.blocks]
-    parts.append(f"Made by waterjar {__version__}; the root hashes of the runs are listed under Seals.")
+    where = "; the root hashes of the runs are listed under Seals" if report.roots else ""
+    parts.append(f"Made by waterjar {__version__}{where}.")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

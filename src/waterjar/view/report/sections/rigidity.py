@@ -45,7 +45,8 @@ def blocks(story: Story) -> list[Block]:
         Text(
             "The index is a triplet, taken on the classes that carry the shortcut and always beside the baseline, seed "
             "by seed: AD, how many epochs later a learner adapts; PD, how much lower it ends; SFR_rel, how much more "
-            "it loses when the shortcut is masked. A pattern is named only where intervals are clear of 0:"
+            "it loses when the shortcut is masked. A pattern is named only where intervals are clear of 0, and benign "
+            "transfer only where upper bounds lie below the margin:"
         ),
         Items(_READING),
         *_dynamics(story),
@@ -145,6 +146,8 @@ def _thresholds(story: Story) -> list[Block]:
         return []
     about = figures.describe("tau_heatmap")
     if not frame["mean"].notna().any():
+        if not frame["n_censored"].any():
+            return [Text("AD has no value at any threshold: the accuracies it is made from have none.")]
         low, high = frame["threshold"].min(), frame["threshold"].max()
         return [Text(f"At no threshold from {low:g} to {high:g} did a learner and its baseline both get there: no AD.")]
     return [
@@ -174,8 +177,9 @@ def _heatmap(frame: pd.DataFrame) -> dict[str, Any]:
         for j in range(grid.shape[1]):
             value, gone, all_seeds = float(grid.iat[i, j]), int(censored.iat[i, j]), int(seeds.iat[i, j])
             known = "" if math.isnan(value) else number_short(value)
-            line.append(f"{known}{'*' * bool(gone)}" if known else "never")
-            told = "no seed reached it on both sides" if not known else f"AD {value:.3g} epochs, n = {all_seeds - gone}"
+            line.append(f"{known}{'*' * bool(gone)}" if known else "never" if gone else "–")
+            unknown = "no seed reached it on both sides" if gone else "no value"
+            told = unknown if not known else f"AD {value:.3g} epochs, n = {all_seeds - gone}"
             more.append(f"τ = {grid.columns[j]:g}: {told}; {gone} of {all_seeds} seeds censored")
         texts.append(line)
         hover.append(more)

@@ -11,7 +11,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.view.report.blocks import Block, Callout, Heading, Items, Text, Verdict, Verdicts
 from waterjar.view.report.eri_chart import eri_summary_chart
-from waterjar.view.report.headline import SHORT, headline
+from waterjar.view.report.headline import SHORT, headline, seen
 from waterjar.view.report.measured import summary_frame
 from waterjar.view.report.numbers import counted, estimate, label, listed, number, one_line
 from waterjar.view.report.story import Story
@@ -73,17 +73,16 @@ def _without_rigidity(story: Story) -> list[Block]:
 def verdicts(result: xr.Dataset) -> Verdicts:
     """A card per cell of a rigidity result; the baseline last."""
     rows = []
+    patterns_seen = seen(result)
     for i in range(result.sizes["cell"]):
         one = result.isel(cell=i)
-        rows.append((one, str(one["name"].values), str(one["pattern"].values)))
+        rows.append((one, str(one["name"].values), str(one["pattern"].values), _badge(one, patterns_seen[i])))
     rows.sort(key=lambda row: row[2] == patterns.BASELINE)
-    counts = {int(one[f"{find_metric(key).scalar}_n"].values) for one, _, _ in rows for key, _ in _COLUMNS} - {0}
+    counts = {int(one[f"{find_metric(key).scalar}_n"].values) for one, _, _, _ in rows for key, _ in _COLUMNS} - {0}
     alike = len(counts) == 1  # then n is said once, and not in every cell
     told = [
-        Verdict(
-            name, pattern, SHORT.get(pattern, pattern), str(one["sentence"].values), _facts(one, pattern, not alike)
-        )
-        for one, name, pattern in rows
+        Verdict(name, pattern, short, str(one["sentence"].values), _facts(one, pattern, not alike))
+        for one, name, pattern, short in rows
     ]
     frame = pd.DataFrame(
         [
@@ -100,7 +99,7 @@ def verdicts(result: xr.Dataset) -> Verdicts:
                     for end in ("mean", "low", "high", "n")
                 },
             }
-            for one, name, pattern in rows
+            for one, name, pattern, _ in rows
         ]
     )
     each = f"{_CAPTION} n = {counts.pop()} everywhere." if alike else _CAPTION
@@ -109,7 +108,7 @@ def verdicts(result: xr.Dataset) -> Verdicts:
 
 _CAPTION = (
     "Mean over seeds, in brackets its 95 % t interval. ↑ higher is better, ↓ lower is better, →0 any distance from 0 "
-    "says something."
+    "says something. Benign transfer speaks of PD and SFR_rel only, not of AD."
 )
 _COLUMNS = (
     ("ad", "later than the baseline by"),
@@ -119,6 +118,12 @@ _COLUMNS = (
     ("patched_accuracy", "accuracy with the shortcut"),
 )
 """What stands beside a verdict, and what it means."""
+
+
+def _badge(one: xr.Dataset, pattern: str) -> str:
+    if pattern != patterns.BASELINE and not str(one["baseline"].values):
+        return "no baseline"
+    return SHORT.get(pattern, pattern)
 
 
 def _facts(one: xr.Dataset, pattern: str, with_n: bool) -> tuple[tuple[str, str], ...]:
@@ -146,4 +151,4 @@ def _delay(one: xr.Dataset, with_n: bool) -> str:
 def _value(one: xr.Dataset, name: str, with_n: bool) -> str:
     scalar = find_metric(name).scalar
     mean, low, high, n = (float(one[f"{scalar}_{end}"].values) for end in ("mean", "low", "high", "n"))
-    return estimate(mean, low, high, int(n) if with_n else None)
+    return estimate(mean, low, high, int(n) if with_n or low == high else None)
