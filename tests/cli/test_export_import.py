@@ -47,6 +47,7 @@ def test_there_and_back(study: Path, tmp_path: Path) -> None:
     assert told[0]["path"] == str(tmp_path / "x") and told[0]["notes"]
 
 
+@pytest.mark.slow  # compiles the kernels of geometry
 def test_analyses(study: Path, tmp_path: Path) -> None:
     options = (
         "--analyses",

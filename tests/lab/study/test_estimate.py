@@ -97,6 +97,7 @@ def test_disk_is_estimated_and_runs_count_with_what_is_left(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_a_run_begun_counts_with_the_steps_to_come(tmp_path: Path) -> None:
     declared = declaration(training={"epochs_t1": 10, "epochs_t2": 10, "batch_size": 10})
     (job,), whole = estimated(declared, tmp_path)
