@@ -216,7 +216,7 @@ def _note_once(recorder: Recorder, kind: str, message: str) -> None:
         recorder.event(kind, message)
 
 
-def _check_that_run_is_not_older(path: Path, file: Path, last: int) -> None:
+def check_that_run_is_not_older(path: Path, file: Path, last: int) -> None:
     """A step is recorded before its checkpoint is written, so a run that lacks it was exchanged or lost its end."""
     recorded = int(read_root(path)["attributes"]["progress"]["step"])
     if recorded < last:
@@ -227,7 +227,8 @@ def _check_that_run_is_not_older(path: Path, file: Path, last: int) -> None:
         )
 
 
-def _is_sealed(path: Path) -> bool:
+def is_sealed(path: Path) -> bool:
+    """Whether a complete run stands there."""
     return (path / ROOT).exists() and open_run(path).status == "sealed"
 
 
@@ -244,7 +245,7 @@ def train(
 
     A sealed run is left alone. Everything random hangs on the config; the caller's generators are not touched.
     """
-    if _is_sealed(path):
+    if is_sealed(path):
         (checkpoints / LAST).unlink(missing_ok=True)
         return path
     target = resolve_device(device)  # type: ignore[arg-type]
@@ -254,7 +255,7 @@ def train(
         (checkpoints / LAST).unlink()  # of a run that was removed: going on from it would leave out its beginning
     last = trainer.resume()
     if begun:
-        _check_that_run_is_not_older(path, checkpoints / LAST, last)
+        check_that_run_is_not_older(path, checkpoints / LAST, last)
     try:
         recorder = Recorder(
             path,
@@ -268,7 +269,7 @@ def train(
             resume_at=last if begun else None,
         )
     except WaterjarError:
-        if _is_sealed(path):  # by another process, since we looked
+        if is_sealed(path):  # by another process, since we looked
             return path
         raise
     with recorder:

@@ -104,7 +104,11 @@ GROUPS: dict[str, dict[str, Variable]] = {
         "learning_rate": Variable(_STEP, "learning rate"),
         "gradient_norm": Variable(_STEP, "norm of the gradient of the training loss"),
     },
-    "expert": _PERFORMANCE,
+    "expert": {
+        **_PERFORMANCE,
+        "train_accuracy": Variable(_STEP, "training accuracy of the task's fresh network", "1", "higher"),
+        "train_loss": Variable(_STEP, "training loss of the task's fresh network", "nat", "lower"),
+    },
     "resources": {
         "seconds": Variable(("step",), "wall time since the step before", "s", "lower"),
         "images": Variable(("step",), "training images since the step before", "image"),
@@ -145,6 +149,7 @@ GROUPS: dict[str, dict[str, Variable]] = {
         "label": Variable(("repeat", "eval_set", "sample"), "label of the sample"),
         "sample_index": Variable(("repeat", "eval_set", "sample"), "index of the sample in its data set"),
         "region": Variable(("repeat", "eval_set", "sample", "edge"), "box of the shortcut", "pixel"),
+        "task_class": Variable(("repeat", "task", "task_label"), "class of the data set behind each label of a task"),
     },
     "probes": {},
 }

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 import waterjar
-from waterjar.run.formats.seed_layout._names import VARIABLES
 
 
 def record(
@@ -58,7 +57,6 @@ def record(
         "classes": [str(k) for k in range(classes)],
         "probe_sets": probes,
         "data_fingerprint": "abc",
-        "variables": VARIABLES,
         **settings,
     }
 

@@ -19,7 +19,6 @@ import waterjar
 from run.formats.binary_runs import foreign, record
 from waterjar.errors import WaterjarError
 from waterjar.run.formats.seed_layout import export_seed_layout, import_seed_layout
-from waterjar.run.formats.seed_layout._names import VARIABLES
 from waterjar.run.seal import verify
 
 T, R, L, S, H, P = 3, 2, 2, 4, 3, 7
@@ -114,7 +113,6 @@ class TestExport:
         options: dict[str, Any] = {
             "eval_sets": sets,
             "tasks": ["a", "b"],
-            "variables": VARIABLES,
             "probe_sets": ["b", "a"],
         }
         with waterjar.Recorder(tmp_path / "run", {"data": "x", "learner": "y"}, **options) as recorder:
@@ -149,7 +147,7 @@ class TestExport:
 
     def test_weights_before_training_that_nobody_kept(self, tmp_path: Path) -> None:
         with waterjar.Recorder(
-            tmp_path / "run", {"data": "x", "learner": "y"}, eval_sets={"a": 0}, variables=VARIABLES
+            tmp_path / "run", {"data": "x", "learner": "y"}, eval_sets={"a": 0}
         ) as recorder:
             recorder.once("probe_samples", task_class=[[[0, 1]]])
             why = {"accuracy": waterjar.missing("empty_set")}
@@ -192,7 +190,6 @@ class TestExport:
             export_seed_layout(waterjar.open_run(tmp_path / "bare"), tmp_path / "out")
         with waterjar.Recorder(
             tmp_path / "probes", {}, eval_sets={"a": 0, "x": -1},
-            variables=VARIABLES,
         ) as recorder:  # fmt: skip
             recorder.once("probe_samples", task_class=[[[0, 1]]])
             recorder.log(epoch=1, performance={"accuracy": [0.5, 0.5]})
@@ -243,7 +240,6 @@ class TestThereAndBack:
             "seeds": [1, 2],
             "eval_sets": {"a": 0, "b": 1},
             "tasks": ["a", "b"],
-            "variables": VARIABLES,
         }
         with waterjar.Recorder(tmp_path / "run", {"data": "x", "learner": "y"}, **options) as recorder:
             recorder.once("probe_samples", task_class=[[[0, 1], [2, 3]], [[3, 2], [1, 0]]])

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from waterjar.errors import WaterjarError
-from waterjar.run.schema import Variable
 
 INITIAL = "init_weights.npy"
 REPRESENTATIONS = "representations.npy"
@@ -33,18 +32,6 @@ UNHASHED = ((), ("engine",))
 """Settings that may have been left out of a run's identity: none, or how the laboratory computes."""
 LAYER = "representations"
 """The layer of a layout that does not name it."""
-
-VARIABLES = {
-    "expert/train_accuracy": Variable(
-        ("step", "repeat"), "training accuracy of the task's fresh network", "1", "higher"
-    ),
-    "expert/train_loss": Variable(("step", "repeat"), "training loss of the task's fresh network", "nat", "lower"),
-    f"probe_samples/{TASK_CLASS}": Variable(
-        ("repeat", "task", "task_label"), "class of the data set behind each label"
-    ),
-}
-"""What a run of this kind has beside the schema."""
-
 
 def task_folder(task: int) -> str:
     """The folder of a task.

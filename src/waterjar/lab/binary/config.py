@@ -1,0 +1,226 @@
+"""What one run of the binary-task experiment is: resolved, validated, and all of it in the run's identity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from waterjar.errors import WaterjarError
+from waterjar.lab.binary import learners, networks, optimisers, options
+from waterjar.lab.by_name import parse_settings
+from waterjar.lab.config import Count, Number, Seed
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+_REPEAT_SEEDS = 0  # spawn keys of the config's seed
+Rate = Annotated[float, Field(ge=0.0)]
+
+
+class Tasks(BaseModel):
+    """How many tasks, each of how many classes, out of which classes."""
+
+    model_config = _STRICT
+
+    number: Count
+    """T."""
+    classes_per_task: Annotated[int, Field(ge=2)] = 2
+    """K: a task tells K classes apart, which get the labels 0 ... K - 1."""
+    classes: tuple[Number, ...] | None = None
+    """Fine classes to draw from; None for all that have images."""
+    train_per_class: Count | None = None
+    """Train images of each class (those with the smallest hashes of their ids); None for all."""
+    test_per_class: Count | None = None
+
+    @field_validator("classes")
+    @classmethod
+    def _each_once(cls, classes: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if classes is not None and len(set(classes)) < len(classes):
+            raise ValueError(f"classes {list(classes)} must be different ones")
+        return classes
+
+
+class Choice(BaseModel):
+    """Something found by its name, and its settings."""
+
+    model_config = _STRICT
+
+    name: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class Training(BaseModel):
+    """How long, in which batches, at which rates."""
+
+    model_config = _STRICT
+
+    epochs: Count = 20
+    """Of each task."""
+    batch_size: Count = 128
+    log_frequency: Count = 1
+    """Epochs between evaluations; it divides `epochs`."""
+    lr_features: Rate = 0.05
+    """Of everything before the readout."""
+    lr_readout: Rate = 0.05
+    optimiser: Choice = Choice(name="sgd")
+    fresh_optimiser: bool = True
+    """Forget momenta at the start of each task."""
+
+    @model_validator(mode="after")
+    def _whole_intervals(self) -> Training:
+        if self.epochs % self.log_frequency:
+            fitting = [n for n in range(1, self.epochs + 1) if self.epochs % n == 0]
+            nearest = sorted(sorted(fitting, key=lambda n: abs(n - self.log_frequency))[:4])
+            raise ValueError(
+                f"log_frequency {self.log_frequency} does not divide the {self.epochs} epochs of a task, whose end "
+                f"would not be evaluated: {', '.join(map(str, nearest))} would"
+            )
+        return self
+
+
+class Recording(BaseModel):
+    """What is kept beside accuracies and losses, at every evaluation."""
+
+    model_config = _STRICT
+
+    features: tuple[str, ...] = ()
+    """Layers; see the network. Maps are averaged over their pixels."""
+    eval_tasks: tuple[Number, ...] | None = None
+    """Tasks whose features are kept; None for all."""
+    samples: Count = 50
+    """Test images of each of these tasks, as evenly from its classes as can be; the same ones all along."""
+    weights: bool = False
+    every: Count = 1
+    """Of the evaluations within a task, every how-many-eth is kept; its start and its end always are."""
+
+    @field_validator("features", "eval_tasks")
+    @classmethod
+    def _each_once(cls, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        if values is not None and len(set(values)) < len(values):
+            raise ValueError(f"{list(values)} must be different ones")
+        return values
+
+
+class BinaryConfig(BaseModel):
+    """One run: R repeats of T tasks, trained by one learner with its options.
+
+    >>> config = BinaryConfig(data="glyphs", tasks={"number": 3}, repeats=2, options=[{"name": "l2_init"}])
+    >>> config.method, config.options[0].settings, len(config.repeat_seeds)
+    ('sl+l2_init', {'strength': 0.001}, 2)
+    """
+
+    model_config = _STRICT
+
+    kind: Literal["binary"] = "binary"
+    data: str
+    channels: Literal[1, 3] = 3
+    """1 takes the mean of the three: for images that are grey anyway."""
+    tasks: Tasks
+    training: Training = Training()
+    learner: str = "sl"
+    learner_settings: dict[str, Any] = Field(default_factory=dict)
+    options: tuple[Choice, ...] = ()
+    network: str = "cnn"
+    network_settings: dict[str, Any] = Field(default_factory=dict)
+    experts: bool = True
+    """A fresh network per task and repeat, trained as if the task were its first."""
+    random_baseline: bool = False
+    """Lower bound: from the learner's first weights, only the readout learns; its features stay random."""
+    multitask: bool = False
+    """Upper bound: from the learner's first weights, as many batches, but of the images of ALL tasks."""
+    recording: Recording = Recording()
+    repeats: Count | None = None
+    """R; with `seeds` it may be left out."""
+    seed: Seed = 0
+    """From which the seeds of the repeats follow."""
+    seeds: tuple[Seed, ...] | None = None
+    """One per repeat, instead."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults(cls, values: Any) -> Any:
+        """Settings behind a name are validated here and written out in full: all of them identify the run."""
+        if not isinstance(values, Mapping):
+            return values
+        found = dict(values)
+        found.pop("method", None)
+        for key, kind, usual in (("learner", learners, "sl"), ("network", networks, "cnn")):
+            name, given = found.get(key, usual), found.get(f"{key}_settings", {})
+            if isinstance(name, str) and isinstance(given, Mapping):
+                found[f"{key}_settings"] = kind.parse(name, given).model_dump(mode="json")
+        return found
+
+    @field_validator("options")
+    @classmethod
+    def _options_in_full(cls, chosen: tuple[Choice, ...]) -> tuple[Choice, ...]:
+        names = [one.name for one in chosen]
+        if len(set(names)) < len(names):
+            raise ValueError(f"options {names}: each at most once would be right")
+        return tuple(_in_full(options, one) for one in chosen)
+
+    @field_validator("training")
+    @classmethod
+    def _optimiser_in_full(cls, training: Training) -> Training:
+        return training.model_copy(update={"optimiser": _in_full(optimisers, training.optimiser)})
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> BinaryConfig:
+        if self.seeds is None and self.repeats is None:
+            raise ValueError("give `repeats`, how many there are, or `seeds`, one for each")
+        if self.seeds is not None:
+            if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+                raise ValueError(f"seeds {list(self.seeds)} must be different ones, one for each repeat")
+            if self.repeats not in (None, len(self.seeds)):
+                raise ValueError(f"repeats {self.repeats}, but {len(self.seeds)} seeds: leave one of them out")
+        outside = [task for task in self.recording.eval_tasks or () if task >= self.tasks.number]
+        if outside:
+            raise ValueError(f"recording.eval_tasks {outside}: tasks are 0 to {self.tasks.number - 1}")
+        networks.parse(self.network, self.full_network_settings)  # whether it takes what the options ask of it
+        return self
+
+    @property
+    def full_network_settings(self) -> dict[str, Any]:
+        """Those given, and those that options add."""
+        return {**self.network_settings, **options.network_settings(self.chosen_options)}
+
+    @property
+    def repeat_seeds(self) -> tuple[int, ...]:
+        """One per repeat: those given, else a function of `seed` and the repeat's number, whatever R is."""
+        if self.seeds is not None:
+            return self.seeds
+        keys = ((_REPEAT_SEEDS, repeat) for repeat in range(self.repeats or 0))
+        return tuple(int(np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1)[0]) for key in keys)
+
+    @property
+    def probe_tasks(self) -> tuple[int, ...]:
+        """The tasks whose features are kept."""
+        wanted = self.recording.eval_tasks
+        return tuple(range(self.tasks.number)) if wanted is None else wanted
+
+    @property
+    def chosen_options(self) -> list[tuple[str, dict[str, Any]]]:
+        """Options by name."""
+        return [(one.name, one.settings) for one in self.options]
+
+    @property
+    def method(self) -> str:
+        """What it is called in tables: the learner and its options."""
+        return "+".join([self.learner, *(one.name for one in self.options)])
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain data, the way it stands in the run: with the seeds of the repeats in place of what gave them."""
+        plain = self.model_dump(mode="json", exclude={"repeats", "seed"})
+        return {"method": self.method, **plain, "seeds": list(self.repeat_seeds)}
+
+
+def _in_full(kind: Any, chosen: Choice) -> Choice:
+    return Choice(name=chosen.name, settings=kind.parse(chosen.name, chosen.settings).model_dump(mode="json"))
+
+
+def parse_config(values: Mapping[str, object], where: str = "config") -> BinaryConfig:
+    """A config from plain data; all faults in one `WaterjarError`."""
+    found = parse_settings(BinaryConfig, values, where)
+    if found.random_baseline and not found.training.lr_readout:
+        raise WaterjarError(f"{where}: the random baseline learns by its readout alone, whose lr_readout is 0")
+    return found

@@ -1,0 +1,164 @@
+"""Gradients of a learner's objective: of one repeat by plain autograd, or of several at once by `torch.func`.
+
+Both give the same numbers to float tolerance. Which is quicker hangs on the network: matrices of several repeats go
+through one batched product, but convolutions of several repeats become grouped ones, which are slow on CPUs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vjp, vmap
+
+from waterjar.lab.binary.chain import Chain, is_chain
+from waterjar.lab.binary.learners import Learner, Outcome
+from waterjar.lab.binary.weights import Weights
+from waterjar.lab.networks import Network, Readout
+
+
+class Pass(NamedTuple):
+    """What a batch of every repeat told. Its gradients stand in `Gradients.values`."""
+
+    logits: Tensor
+    """(repeat, batch, class), before the update."""
+    reward: Tensor | None
+    """(repeat, batch); None if the learner's answers are the greedy ones."""
+    state: dict[str, Tensor]
+    """(repeat,) each: the learner's, after the batch."""
+    activity: dict[str, Tensor]
+    """Layer -> (repeat, unit): mean |activation| over the batch, pixels of maps among it; of the layers asked for."""
+
+
+class Gradients:
+    """Computes them for the repeats of some weights.
+
+    A plain chain of layers is written out (see `chain`); of other networks one repeat goes through autograd, several
+    through `torch.func`. `space` (repeat, param) is where gradients are written: nobody keeps them from batch to batch,
+    so that those who learn in turns share it, and it stays in the cache.
+    """
+
+    def __init__(
+        self, network: Network, weights: Weights, learner: Learner, layers: Sequence[str], space: Tensor
+    ) -> None:
+        self.values = space
+        """(repeat, param): those of the last batch."""
+        self._views = weights.views_of(space)
+        self._weights = weights
+        self._learner = learner
+        self._layers = tuple(layers)
+        self._reader = _Reader(copy.deepcopy(network), self._layers)
+        self.network = self._reader.network
+        self._parameters = [parameter for _, parameter in self.network.named_parameters()]
+        self._alone = len(weights.values) == 1
+        if self._alone:
+            for name, parameter in self.network.named_parameters():
+                parameter.data = weights.views[name][0]
+        written_out = is_chain(network, len(weights.values))
+        self._chain = Chain(network, weights.views, self._views) if written_out else None
+
+    @property
+    def can_descend(self) -> bool:
+        """Whether `compute` can descend by itself."""
+        return self._chain is not None
+
+    def compute(
+        self,
+        inputs: Tensor,
+        labels: Tensor,
+        uniform: Tensor,
+        state: Mapping[str, Tensor],
+        rates: tuple[float, float] | None = None,
+    ) -> Pass:
+        """Inputs (repeat, batch, channel, height, width), labels and uniform (repeat, batch), state (repeat,) each.
+
+        With rates of features and readout, and if it can, the weights descend, θ -= rate g; `values` is not written.
+        """
+        if self._chain is not None:
+            logits, stages = self._chain.forward(inputs, self._layers)
+            activity = {name: _mean_magnitude(maps, 2) for name, maps in stages.items()}
+            outcome = self._learner.judge(logits, labels, uniform, state)
+            self._chain.backward(outcome.by_logits, rates)
+        elif self._alone:
+            own, active = self._reader(inputs[0])
+            logits, activity = own.detach()[None], {name: value[None] for name, value in active.items()}
+            outcome = self._learner.judge(logits, labels, uniform, state)
+            found = torch.autograd.grad(own, self._parameters, outcome.by_logits[0])
+            torch._foreach_copy_([view[0] for view in self._views.values()], list(found))
+        else:
+            together: Callable[..., Any] = vmap(self._pulled_back)  # kept, it would tie a knot that waits for the gc
+            stacked, logits, told, activity = together(self._weights.views, inputs, labels, uniform, dict(state))
+            outcome = Outcome(*told)
+            torch._foreach_copy_(list(self._views.values()), [stacked[name] for name in self._views])
+        return Pass(logits, outcome.reward, outcome.state, activity)
+
+    def _pulled_back(
+        self, parameters: dict[str, Tensor], images: Tensor, labels: Tensor, uniform: Tensor, state: dict[str, Tensor]
+    ) -> tuple[dict[str, Tensor], Tensor, Any, dict[str, Tensor]]:
+        """Gradients of one repeat by name, its logits, what its learner said, and its activity: for `vmap`."""
+
+        def read(weights: dict[str, Tensor]) -> Any:
+            named = {f"network.{name}": value for name, value in weights.items()}
+            return functional_call(self._reader, named, (images,))
+
+        logits, pull, activity = vjp(read, parameters, has_aux=True)  # type: ignore[misc]  # its stub forgets the third
+        one = {name: value[None] for name, value in state.items()}
+        said = self._learner.judge(logits.detach()[None], labels[None], uniform[None], one)
+        after = {name: value[0] for name, value in said.state.items()}
+        told = (said.by_logits[0], after, *([] if said.reward is None else [said.reward[0]]))
+        return pull(said.by_logits[0])[0], logits.detach(), told, activity
+
+    @torch.no_grad()
+    def read(
+        self, inputs: Tensor, layers: Sequence[str] = (), readout: Readout = "pooled"
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Logits (repeat, sample, class), and layers (repeat, sample, unit), of inputs (repeat, sample, ...)."""
+        if self._alone:
+            logits, found = self.network.forward_features(inputs[0], layers, readout)
+            return logits[None], {name: value[None] for name, value in found.items()}
+        look = _Look(self.network, tuple(layers), readout)
+
+        def one(parameters: dict[str, Tensor], images: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+            named = {f"network.{name}": value for name, value in parameters.items()}
+            seen: tuple[Tensor, dict[str, Tensor]] = functional_call(look, named, (images,))
+            return seen
+
+        both: tuple[Tensor, dict[str, Tensor]] = vmap(one)(self._weights.views, inputs)
+        return both
+
+
+class _Reader(nn.Module):
+    """Logits and how active the units of some layers are: a module, because `functional_call` takes one."""
+
+    def __init__(self, network: Network, layers: tuple[str, ...]) -> None:
+        super().__init__()
+        self.network = network
+        self._layers = layers
+
+    def forward(self, images: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        if not self._layers:
+            return self.network(images), {}
+        logits, found = self.network.forward_features(images, self._layers, "raw")
+        return logits, {name: _mean_magnitude(maps.detach()) for name, maps in found.items()}
+
+
+class _Look(nn.Module):
+    """Logits and layers, for `functional_call`."""
+
+    def __init__(self, network: Network, layers: tuple[str, ...], readout: Readout) -> None:
+        super().__init__()
+        self.network = network
+        self._layers = layers
+        self._readout: Readout = readout
+
+    def forward(self, images: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return self.network.forward_features(images, self._layers, self._readout)
+
+
+def _mean_magnitude(maps: Tensor, unit: int = 1) -> Tensor:
+    """Mean |h| over batch and pixels: (batch, unit, ...) -> (unit,); with `repeat` in front and unit=2, that stays."""
+    over = tuple(dim for dim in range(unit - 1, maps.ndim) if dim != unit)
+    return maps.abs().mean(over)

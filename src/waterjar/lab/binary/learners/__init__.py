@@ -1,0 +1,71 @@
+"""What a repeat makes of its logits, one learner a file, found by module name.
+
+A learner is a module with a pydantic `Settings` and `build(settings) -> Learner`. It is told the logits of all repeats
+at once, and answers with the gradient of its objective by them, worked out by hand: it is short, and autograd would add
+a tenth to the step of a small network. It must be a pure function of tensors (no generators, no `if` on values, nothing
+in place on what it is given): where a network needs it, it runs inside `torch.func.vmap`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from pydantic import BaseModel
+from torch import Tensor
+
+from waterjar.lab import by_name
+
+__all__ = ["Learner", "Outcome", "make", "names", "parse"]
+
+
+class Outcome(NamedTuple):
+    """What a learner makes of a batch of every repeat."""
+
+    by_logits: Tensor
+    """(repeat, batch, class): the gradient of each repeat's objective by its logits. It is descended."""
+    state: dict[str, Tensor]
+    """(repeat,) each: the learner's state after the batch."""
+    reward: Tensor | None = None
+    """(repeat, batch): 1 where the answer that was GIVEN was right; None if a learner's answers are the greedy ones."""
+
+
+class Learner(Protocol):
+    """From logits to the gradient of an objective."""
+
+    @property
+    def draws(self) -> bool:
+        """Whether it needs a uniform number for every sample."""
+        ...
+
+    def start(self) -> dict[str, float]:
+        """The state of a repeat before its first batch, by name."""
+        ...
+
+    def judge(self, logits: Tensor, labels: Tensor, uniform: Tensor, state: Mapping[str, Tensor]) -> Outcome:
+        """Logits (repeat, batch, class); labels, int64, and uniform numbers (repeat, batch); state (repeat,) each."""
+        ...
+
+
+def names() -> tuple[str, ...]:
+    """The learners there are."""
+    return by_name.names_in(sys.modules[__name__])
+
+
+def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
+    """The settings of a learner, validated."""
+    module = by_name.module_in(sys.modules[__name__], "learner", name)
+    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"learner '{name}'")
+    return parsed
+
+
+def make(name: str, settings: Mapping[str, object]) -> Learner:
+    """A learner by its name.
+
+    >>> make("rl", {"baseline": "running"}).start()
+    {'mean_reward': 0.0, 'beginning': 1.0}
+    """
+    module = by_name.module_in(sys.modules[__name__], "learner", name)
+    learner: Learner = module.build(parse(name, settings))
+    return learner

@@ -1,0 +1,64 @@
+"""Networks of the binary-task experiment, one a file, found by module name; those of `lab.networks` are found, too.
+
+A network here has no buffers: a running average would be shared between repeats, or follow the last task.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import torch
+from pydantic import BaseModel
+
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.lab import by_name
+from waterjar.lab import networks as lab_networks
+from waterjar.lab.counter_hash import hash_words
+from waterjar.lab.networks import ImageShape, Network
+from waterjar.lab.networks._initialisation import initialise
+
+__all__ = ["build", "names", "parse"]
+
+
+def names() -> tuple[str, ...]:
+    """The networks there are: ours, then those of the Einstellung lab."""
+    own = by_name.names_in(sys.modules[__name__])
+    return own + tuple(name for name in lab_networks.names() if name not in own)
+
+
+def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
+    """The settings of a network, validated; nothing is built."""
+    if name not in names():
+        raise unknown_name("network", name, names())
+    if name not in by_name.names_in(sys.modules[__name__]):
+        return lab_networks.parse(name, settings)
+    module = by_name.module_in(sys.modules[__name__], "network", name)
+    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"network '{name}'")
+    return parsed
+
+
+def build(name: str, *, n_classes: int, image_shape: ImageShape, seed: int, **settings: object) -> Network:
+    """A network by its name, on the CPU; its weights are a function of `seed` and of nothing else.
+
+    >>> network = build("cnn", n_classes=2, image_shape=(1, 28, 28), seed=0)
+    >>> network.layer_names
+    ('conv1', 'conv2', 'conv3', 'dense1', 'penultimate')
+    >>> sum(weights.numel() for weights in network.parameters())
+    31746
+    """
+    parsed = parse(name, settings)
+    if name in by_name.names_in(sys.modules[__name__]):
+        module = by_name.module_in(sys.modules[__name__], "network", name)
+        with torch.device("meta"):
+            network: Network = module.assemble(parsed, n_classes, image_shape)
+        network.to_empty(device="cpu")
+        initialise(network, torch.Generator().manual_seed(int(hash_words("network weights", seed))))
+    else:
+        network = lab_networks.build(name, n_classes=n_classes, image_shape=image_shape, seed=seed, **settings)
+    if any(True for _ in network.buffers()):
+        raise WaterjarError(
+            f"network '{name}' ({parsed}) keeps running averages, which repeats trained at once cannot have: "
+            "choose one without batch norm"
+        )
+    return network

@@ -1,0 +1,58 @@
+"""What a repeat does beside descending its objective, one option a file, found by module name; any number compose.
+
+An option is a module with a pydantic `Settings` and `build(settings, where) -> Option`, or one that only changes the
+network, with `network_settings(settings)`. Its rule is written once, over (repeat, ...): an engine that trains one
+repeat after the other calls it with one repeat at a time, one that trains all at once with all of them. Randomness is a
+hash of the repeat's seed and the moment, so that neither changes what is drawn.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel
+
+from waterjar.errors import WaterjarError
+from waterjar.lab import by_name
+from waterjar.lab.binary.options._option import Moment, Option, Recalled, Surroundings
+
+__all__ = ["Moment", "Option", "Recalled", "Surroundings", "make", "names", "network_settings", "parse"]
+
+
+def names() -> tuple[str, ...]:
+    """The options there are."""
+    return by_name.names_in(sys.modules[__name__])
+
+
+def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
+    """The settings of an option, validated."""
+    module = by_name.module_in(sys.modules[__name__], "option", name)
+    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"option '{name}'")
+    return parsed
+
+
+def network_settings(chosen: Sequence[tuple[str, Mapping[str, object]]]) -> dict[str, object]:
+    """What the chosen options (name, settings) change in the network's settings.
+
+    >>> network_settings([("l2_init", {}), ("layer_norm", {})])
+    {'layer_norm': True}
+    """
+    found: dict[str, object] = {}
+    for name, settings in chosen:
+        module = by_name.module_in(sys.modules[__name__], "option", name)
+        if hasattr(module, "network_settings"):
+            found |= module.network_settings(parse(name, settings))
+    return found
+
+
+def make(chosen: Sequence[tuple[str, Mapping[str, object]]], where: Surroundings) -> list[Option]:
+    """The chosen options (name, settings), in their order; those that only change the network are not among them."""
+    if len({name for name, _ in chosen}) < len(chosen):
+        raise WaterjarError(f"options {[name for name, _ in chosen]}: each at most once would be right")
+    made: list[Option] = []
+    for name, settings in chosen:
+        module = by_name.module_in(sys.modules[__name__], "option", name)
+        if hasattr(module, "build"):
+            made.append(module.build(parse(name, settings), where))
+    return made

@@ -1,0 +1,61 @@
+"""Shrink and perturb: θ <- λ θ + p,  p ~ N(0, σ²) for every parameter.
+
+Ash & Adams, "On warm-starting neural network training" (NeurIPS 2020), section 4: at the arrival of new data, which
+here is the start of each task but the first. `when: step` does it after every update instead, with λ near 1 and a small
+σ, as Dohare et al. (Nature 632, 2024) run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from waterjar.lab.binary.options._option import Moment, Option, Surroundings
+from waterjar.lab.counter_hash import hash_words
+
+
+class Settings(BaseModel):
+    """How much, and when."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    shrink: Annotated[float, Field(ge=0.0, le=1.0)] = 0.6
+    """λ: 1 keeps the weights, 0 forgets them."""
+    noise: Annotated[float, Field(ge=0.0)] = 0.01
+    """σ."""
+    when: Literal["task", "step"] = "task"
+
+
+class ShrinkAndPerturb(Option):
+    """Keeps nothing: the noise is a function of seed and moment."""
+
+    def __init__(self, settings: Settings, where: Surroundings) -> None:
+        self._settings = settings
+        self._where = where
+
+    def begin_task(self, moment: Moment) -> None:
+        """Between tasks: what has not learned anything yet is left alone."""
+        if self._settings.when == "task" and moment.task > 0:
+            self._apply(moment)
+
+    def after_update(self, activity: Mapping[str, Tensor], moment: Moment) -> None:
+        """After every update, where asked."""
+        if self._settings.when == "step":
+            self._apply(moment)
+
+    @torch.no_grad()
+    def _apply(self, moment: Moment) -> None:
+        values = self._where.weights.values
+        values.mul_(self._settings.shrink)
+        for row, seed in zip(values, self._where.seeds, strict=True):
+            words = ("shrink and perturb", self._where.role, seed, moment.task, moment.update)
+            generator = torch.Generator().manual_seed(int(hash_words(*words)))
+            noise = torch.empty(row.shape).normal_(generator=generator)
+            row.add_(noise.to(row.device), alpha=self._settings.noise)
+
+
+build = ShrinkAndPerturb

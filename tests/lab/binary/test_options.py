@@ -1,0 +1,288 @@
+"""Each option against its paper's rule, worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from waterjar.errors import WaterjarError
+from waterjar.lab.binary import networks, optimisers, options
+from waterjar.lab.binary.options import Moment, Option, Surroundings
+from waterjar.lab.binary.options.continual_backprop import ContinualBackprop
+from waterjar.lab.binary.options.redo import dormant
+from waterjar.lab.binary.options.replay import Replay
+from waterjar.lab.binary.weights import Weights
+
+pytestmark = pytest.mark.torch
+START = Moment(0, 0, 0, 0)
+
+
+def surroundings(repeats: int = 2, *, role: str = "learner", first: int = 0, **settings: object) -> Surroundings:
+    """Perceptrons (1x2x2 -> 4 -> 3 -> 2) with momenta of 1 everywhere."""
+    seeds = tuple(range(first, first + repeats))
+    nets = [networks.build("mlp", n_classes=2, image_shape=(1, 2, 2), seed=s, hidden=(4, 3), **settings) for s in seeds]
+    weights = Weights(nets[0], repeats, torch.device("cpu"))
+    weights.fill(nets)
+    optimiser = optimisers.make("sgd", {"momentum": 0.9}, weights.values)
+    optimiser.memories["velocity"].fill_(1.0)
+    return Surroundings(nets[0], weights, optimiser, seeds, role, image_bytes=4)
+
+
+def made(name: str, settings: Mapping[str, object], where: Surroundings) -> Option:
+    (option,) = options.make([(name, settings)], where)
+    return option
+
+
+def test_found_by_name_and_composed_once_each() -> None:
+    assert options.names() == (
+        "continual_backprop", "l2_init", "layer_norm", "redo", "replay", "shrink_and_perturb",
+    )  # fmt: skip
+    with pytest.raises(WaterjarError, match="each at most once"):
+        options.make([("redo", {}), ("redo", {})], surroundings())
+    assert options.make([("layer_norm", {})], surroundings()) == []
+
+
+def test_an_option_that_overrides_nothing_does_nothing() -> None:
+    where = surroundings()
+    before = where.weights.values.clone()
+    option = Option()
+    option.begin_task(START)
+    option.after_update({}, START)
+    option.offer(np.zeros((2, 1), np.int64), np.zeros((2, 1), np.int64), START)
+    gradients = torch.ones(2, 3)
+    option.regularise(gradients)
+    option.load_state(option.state())
+    assert option.recall(3, START) is None and option.buffer_bytes == 0
+    assert torch.equal(before, where.weights.values) and bool((gradients == 1).all())
+
+
+class TestL2Init:
+    def test_its_gradient_is_that_of_the_penalty(self) -> None:
+        where = surroundings()
+        option = made("l2_init", {"strength": 0.3}, where)
+        first = where.weights.values.clone()
+        values = where.weights.values
+        values += torch.randn(values.shape, generator=torch.Generator().manual_seed(0))
+        found = torch.zeros_like(values)
+        option.regularise(found)
+        step = 1e-4  # central differences of λ |θ - θ_0|², in float64
+        for repeat, column in ((0, 3), (1, 17)):
+            ends = []
+            for sign in (1, -1):
+                moved = values[repeat].double().clone()
+                moved[column] += sign * step
+                ends.append(0.3 * float(((moved - first[repeat].double()) ** 2).sum()))
+            assert float(found[repeat, column]) == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4)
+        assert option.buffer_bytes == first.numel() * 4
+
+    def test_it_remembers_its_beginning(self) -> None:
+        option = made("l2_init", {}, surroundings())
+        later = made("l2_init", {}, surroundings(first=5))
+        later.load_state(option.state())
+        assert torch.equal(later.state()["first"], option.state()["first"])
+
+
+class TestShrinkAndPerturb:
+    def test_between_tasks(self) -> None:
+        where = surroundings(40)
+        option = made("shrink_and_perturb", {"shrink": 0.25, "noise": 0.5}, where)
+        before = where.weights.values.clone()
+        option.begin_task(START)
+        option.after_update({}, START)
+        assert torch.equal(where.weights.values, before)
+        option.begin_task(Moment(1, 0, 0, 9))
+        noise = (where.weights.values - 0.25 * before) / 0.5
+        count = noise.numel()
+        assert abs(float(noise.mean())) < 4 / count**0.5
+        assert abs(float(noise.var()) - 1) < 4 * (2 / count) ** 0.5
+        assert abs(float((noise[0] * noise[1]).mean())) < 4 / noise.shape[1] ** 0.5  # every repeat has its own
+
+    def test_the_noise_hangs_on_seed_role_and_moment_alone(self) -> None:
+        found: dict[tuple[str, int, int], Tensor] = {}
+        for role, repeats, task in (("learner", 3, 1), ("learner", 1, 1), ("expert 1", 1, 1), ("learner", 1, 2)):
+            where = surroundings(repeats, role=role)
+            where.weights.values.zero_()
+            made("shrink_and_perturb", {}, where).begin_task(Moment(task, 0, 0, 5))
+            found[role, repeats, task] = where.weights.values[0].clone()
+        same = found["learner", 3, 1], found["learner", 1, 1]
+        assert torch.equal(*same)
+        assert not torch.equal(same[0], found["expert 1", 1, 1])
+        assert not torch.equal(same[0], found["learner", 1, 2])
+
+    def test_after_every_update(self) -> None:
+        where = surroundings()
+        option = made("shrink_and_perturb", {"shrink": 0.5, "noise": 0.0, "when": "step"}, where)
+        before = where.weights.values.clone()
+        option.begin_task(Moment(1, 0, 0, 0))
+        option.after_update({}, START)
+        option.after_update({}, START)
+        assert torch.equal(where.weights.values, before / 4)
+
+
+class TestReplay:
+    def test_every_image_stays_with_the_same_chance(self) -> None:
+        where = Surroundings(*list(vars(surroundings(1)).values())[:3], tuple(range(3000)), "learner", 4)
+        memory = Replay(options.parse("replay", {"size": 5}), where)  # type: ignore[arg-type]
+        for start in range(0, 20, 4):
+            rows = np.tile(np.arange(start, start + 4), (3000, 1))
+            memory.offer(rows, rows % 2, Moment(0, 0, start, start))
+        memory.offer(np.full((3000, 4), 99), np.zeros((3000, 4), np.int64), Moment(0, 1, 0, 5))  # a later epoch
+        assert memory.offered == 20
+        counts = np.bincount(memory.rows.ravel(), minlength=20)
+        assert counts.sum() == 15_000 and len(counts) == 20
+        # each stays in with probability 1/4: binomial, and 4 standard deviations are rare in 20 of them
+        assert (np.abs(counts - 750) < 4 * np.sqrt(3000 * 0.25 * 0.75)).all()
+        assert all(len(set(row)) == 5 for row in memory.rows.tolist())
+        assert (memory.labels == memory.rows % 2).all()
+        assert memory.buffer_bytes == 3000 * 5 * (4 + 8)
+
+    def test_a_draw_has_no_sample_twice_and_every_sample_as_often(self) -> None:
+        where = surroundings(2)
+        memory = Replay(options.parse("replay", {"size": 6, "samples": 4, "replay": "always"}), where)  # type: ignore[arg-type]
+        assert memory.recall(4, START) is None
+        memory.offer(np.arange(12).reshape(2, 6), np.zeros((2, 6), np.int64), START)
+        counts = np.zeros(12)
+        for batch in range(600):
+            drawn = memory.recall(9, Moment(0, 0, batch, batch))
+            assert drawn is not None and drawn.rows.shape == (2, 4)
+            assert (drawn.rows[0] < 6).all() and (drawn.rows[1] >= 6).all()
+            for row in drawn.rows:
+                assert len(set(row.tolist())) == 4
+            np.add.at(counts, drawn.rows.ravel(), 1)
+        assert (np.abs(counts - 400) < 4 * np.sqrt(600 * (4 / 6) * (2 / 6))).all()
+
+    def test_when_and_how_much(self) -> None:
+        memory = made("replay", {"size": 6}, surroundings(1))
+        rows = np.arange(3)[None]
+        memory.offer(rows, rows, START)
+        assert memory.recall(2, START) is None  # not in the first task
+        later = memory.recall(2, Moment(1, 0, 0, 0))
+        assert later is not None and later.rows.shape == (1, 2)
+        all_there_is = memory.recall(9, Moment(1, 0, 0, 0))
+        assert all_there_is is not None and sorted(all_there_is.rows[0].tolist()) == [0, 1, 2]
+        again = made("replay", {"size": 6}, surroundings(1))
+        again.load_state(memory.state())
+        both = [one.recall(2, Moment(1, 4, 2, 8)) for one in (memory, again)]
+        assert both[0] is not None and both[1] is not None and (both[0].rows == both[1].rows).all()
+
+    def test_a_repeat_remembers_the_same_alone_and_among_others(self) -> None:
+        stream = np.random.default_rng(0).integers(0, 1000, (3, 50))
+        many, alone = (
+            made("replay", {"size": 7}, surroundings(3)),
+            made("replay", {"size": 7}, surroundings(1, first=2)),
+        )
+        many.offer(stream, stream, START)
+        alone.offer(stream[2:], stream[2:], START)
+        both = [one.recall(4, Moment(1, 0, 3, 9)) for one in (many, alone)]
+        assert both[0] is not None and both[1] is not None
+        assert both[0].rows[2].tolist() == both[1].rows[0].tolist()
+
+
+class TestContinualBackprop:
+    """Algorithm 1, for the first hidden layer (4 units, to 3), two repeats."""
+
+    def activity(self, first: list[list[float]]) -> dict[str, Tensor]:
+        return {"hidden1": torch.tensor(first), "penultimate": torch.ones(2, 3)}
+
+    def test_by_hand(self) -> None:
+        where = surroundings()
+        option = made("continual_backprop", {"replacement_rate": 0.15, "maturity": 1, "decay": 0.75}, where)
+        assert isinstance(option, ContinualBackprop)
+        assert option.layers == ("hidden1", "penultimate")
+        h = [[1.0, 0.1, 3.0, 2.0], [2.0, 2.0, 0.0, 1.0]]
+        fan = where.weights.views["penultimate.0.weight"].abs().sum(1)
+        worth = torch.tensor(h) * fan
+        option.after_update(self.activity(h), START)
+        torch.testing.assert_close(option.utility["hidden1"], 0.25 * worth)
+        assert option.due["hidden1"].tolist() == [0.0, 0.0]  # nobody is older than 1
+        option.after_update(self.activity(h), START)
+        torch.testing.assert_close(option.utility["hidden1"], (0.75 * 0.25 + 0.25) * worth)
+        assert option.due["hidden1"].tolist() == pytest.approx([0.6, 0.6])  # 0.15 of 4 units
+        before = {name: view.clone() for name, view in where.weights.views.items()}
+        option.after_update(self.activity(h), Moment(0, 0, 2, 2))
+        worst = worth.argmin(1).tolist()
+        for repeat in range(2):
+            incoming, was = where.weights.views["hidden1.1.weight"][repeat], before["hidden1.1.weight"][repeat]
+            outgoing = where.weights.views["penultimate.0.weight"][repeat]
+            for unit in range(4):
+                renewed = unit == worst[repeat]
+                assert torch.equal(incoming[unit], was[unit]) != renewed
+                assert bool((outgoing[:, unit] == 0).all()) == renewed
+                assert float(option.age["hidden1"][repeat, unit]) == (0 if renewed else 3)
+                assert (float(option.utility["hidden1"][repeat, unit]) == 0) == renewed
+            assert float(option.due["hidden1"][repeat]) == pytest.approx(0.2)
+            assert float(option.due["penultimate"][repeat]) == pytest.approx(0.9)  # of 3 units: none is due
+        momenta = where.weights.views_of(where.optimiser.memories["velocity"])
+        assert bool((momenta["hidden1.1.weight"][0, worst[0]] == 0).all())
+        assert float(momenta["hidden1.1.weight"][0].sum()) == 12.0  # of 16: one unit of 4 inputs
+
+    def test_the_young_are_left_in_peace(self) -> None:
+        where = surroundings()
+        option = made("continual_backprop", {"replacement_rate": 1.0, "maturity": 3}, where)
+        before = where.weights.values.clone()
+        for _ in range(3):
+            option.after_update(self.activity([[0.0] * 4] * 2), START)
+        assert torch.equal(where.weights.values, before)
+
+    def test_its_state(self) -> None:
+        option, again = (made("continual_backprop", {"maturity": 0}, surroundings()) for _ in range(2))
+        for _ in range(3):
+            option.after_update(self.activity([[1.0, 2.0, 3.0, 4.0]] * 2), START)
+        again.load_state(option.state())
+        assert isinstance(option, ContinualBackprop) and isinstance(again, ContinualBackprop)
+        assert torch.equal(again.utility["hidden1"], option.utility["hidden1"])
+        assert torch.equal(again.due["penultimate"], option.due["penultimate"])
+        assert again.buffer_bytes == 2 * (4 + 3) * 4 * 2 + 2 * 2 * 8
+
+
+class TestRedo:
+    def test_scores_by_hand(self) -> None:
+        # means 1 and 2: thresholds 0.25 and 0.5
+        found = dormant(torch.tensor([[0.25, 0.26, 2.49], [0.5, 0.51, 4.99]]), 0.25)
+        assert found.tolist() == [[True, False, False], [True, False, False]]
+        assert dormant(torch.zeros(1, 3), 0.0).all()
+
+    def test_every_so_many_updates_dormant_units_begin_anew(self) -> None:
+        where = surroundings(layer_norm=True)
+        where.weights.views["hidden1.2.weight"].fill_(5.0)
+        where.weights.views["hidden1.2.bias"].fill_(5.0)
+        option = made("redo", {"threshold": 0.1, "every": 3}, where)
+        activity = {
+            "hidden1": torch.tensor([[1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 0.0]]),
+            "penultimate": torch.ones(2, 3),
+        }
+        before = {name: view.clone() for name, view in where.weights.views.items()}
+        for update in range(2):
+            option.after_update(activity, Moment(0, 0, update, update))
+        assert all(torch.equal(where.weights.views[name], view) for name, view in before.items())
+        option.after_update(activity, Moment(0, 0, 2, 2))
+        asleep = activity["hidden1"] == 0
+        changed = (where.weights.views["hidden1.1.weight"] != before["hidden1.1.weight"]).any(2)
+        assert torch.equal(changed, asleep)
+        silent = (where.weights.views["penultimate.0.weight"] == 0).all(1)
+        assert torch.equal(silent, asleep)
+        assert torch.equal(where.weights.views["hidden1.2.weight"] == 1.0, asleep)
+        assert torch.equal(where.weights.views["hidden1.2.bias"] == 0.0, asleep)
+        assert torch.equal(where.weights.views["head.weight"], before["head.weight"])
+
+    def test_renewed_weights_come_from_the_first_distribution(self) -> None:
+        where = surroundings(300)
+        option = made("redo", {"every": 1}, where)
+        option.after_update({"hidden1": torch.zeros(300, 4), "penultimate": torch.ones(300, 3)}, START)
+        fresh = where.weights.views["hidden1.1.weight"]
+        assert abs(float(fresh.std()) - (2 / 4) ** 0.5) < 4 * (0.5 / (2 * fresh.numel())) ** 0.5  # He: 2 / fan in
+        assert abs(float((fresh[:, 0] * fresh[:, 1]).mean())) < 4 * 0.5 / 1200**0.5  # units have their own
+        assert bool((where.weights.views["hidden1.1.bias"] == 0).all())
+
+    def test_the_others_do_not_change_what_a_unit_gets(self) -> None:
+        found = []
+        for silent in ([1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.0]):
+            where = surroundings(1)
+            option = made("redo", {"every": 1}, where)
+            option.after_update({"hidden1": torch.tensor([silent]), "penultimate": torch.ones(1, 3)}, START)
+            found.append(where.weights.views["hidden1.1.weight"][0, 1].clone())
+        assert torch.equal(*found)
