@@ -63,7 +63,7 @@ def command(
         roots = [found.roots[cell, seed] for cell, seed in zip(rows.cell, rows.seed, strict=True)]
         sys.stdout.write(shown_names(rows.assign(root=roots)).to_csv(index=False))
     else:
-        _print(found, rows)
+        print_diagnosis(found, rows)
 
 
 def _plain(found: Diagnosis, rows: pd.DataFrame) -> dict[str, Any]:
@@ -89,7 +89,8 @@ def verdicts(found: Diagnosis) -> dict[str, str]:
     return said
 
 
-def _print(found: Diagnosis, rows: pd.DataFrame) -> None:
+def print_diagnosis(found: Diagnosis, rows: pd.DataFrame) -> None:
+    """Tables by family, verdicts, warnings, and where the results came from."""
     from waterjar.diagnose.registry import families  # noqa: PLC0415 - not for --help
 
     for name, family in families().items():

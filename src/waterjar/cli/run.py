@@ -1,4 +1,4 @@
-"""`waterjar run`: the runs of a declared study, with a live table of how far they are."""
+"""`waterjar run`: the runs of a declared study, with a live table of how far they are, and the analysis it declares."""
 
 from __future__ import annotations
 
@@ -11,25 +11,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+from waterjar.cli.diagnose import print_diagnosis
+from waterjar.cli.measured import run_diagnose
+from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rich.console import RenderableType
 
+    from waterjar.diagnose.study import Diagnosis
     from waterjar.lab.study import Job
     from waterjar.lab.study.progress import JobProgress
 
 NAME = "run"
+_MOST_SETS = 30
 
 
 def command(
     declaration: Annotated[Path, typer.Argument(help="The study's YAML file; `waterjar new` writes one.")],
-    out: Annotated[Path, typer.Option(help="Directory for the study.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Directory for the study; the file's name without .yaml, unless told.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Runs at a time, instead of the file's number.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, how long, how much disk.")] = False,
+    train_only: Annotated[bool, typer.Option("--train-only", help="Leave out the declared analysis.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a study, or go on with one: complete runs are passed over, begun ones resumed."""
+    """Run a study, or go on with one: complete runs are passed over, begun ones resumed; then analyse it, if declared.
+
+    A study of kind binary is measured and drawn when it is trained, as its section `analysis` says.
+    """
     from waterjar.errors import missing_extra  # noqa: PLC0415 - not for --help
 
     try:
@@ -39,28 +51,74 @@ def command(
             raise
         raise missing_extra("torch", "lab", "runs of the laboratory") from error
     declared = study.read(declaration)
+    folder = out or declaration.with_suffix("")
     if workers is not None:
         resources = declared.resources.model_copy(update={"workers": workers})
         declared = declared.model_copy(update={"resources": resources})
     if dry_run:
-        _dry_run(declared, out, as_json)
+        _dry_run(declared, folder, as_json)
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` and Slurm stop it as Ctrl-C does
-    board = None if as_json else _Board(declared.resources.workers)
+    board = None if as_json else _Board(declared.resources.workers, study.kinds.of(declared.kind).SHOWN)
     try:
-        done = study.run(declared, out, watch=board.show if board else None)
+        done = study.run(declared, folder, watch=board.show if board else None)
     except KeyboardInterrupt:
-        again = ["waterjar", "run", str(declaration), "--out", str(out)]
+        again = ["waterjar", "run", str(declaration), *([] if out is None else ["--out", str(out)])]
         again += [] if workers is None else ["--workers", str(workers)]
         sys.stderr.write(f"\nstopped; go on with: {shlex.join(again)}\n")
         raise typer.Exit(130) from None
     finally:
         if board:
             board.close()
-    if as_json:
-        print_json([_final(run) for run in done])
-    else:
+    analysis: Any = getattr(declared, "analysis", None)
+    wanted = () if train_only else getattr(analysis, "families", ())
+    if not as_json:
         _print_final(done)
+    found, passed_over = _analysed(done, wanted, getattr(analysis, "settings", {}))
+    drawn = _drawn(found, folder, passed_over) if wanted and analysis.figures else {}
+    if as_json:
+        runs = [_final(run) for run in done]
+        print_json({"study": str(folder), "runs": runs, "figures": drawn, "passed_over": passed_over})
+        return
+    if found.results:
+        print_diagnosis(found, found.table())
+    for name, why in passed_over.items():
+        sys.stderr.write(f"waterjar: {visible(name)}: {visible(why)}\n")
+    if drawn:
+        print_rich(f"{len(drawn)} figures in {folder / 'figures'}; algorithms side by side: waterjar compare {folder}")
+
+
+def _analysed(study: Any, wanted: Sequence[str], settings: Mapping[str, Any]) -> tuple[Diagnosis, dict[str, str]]:
+    """The declared families, measured one after the other; one that cannot be measured costs no other."""
+    from waterjar.diagnose.study import Diagnosis  # noqa: PLC0415
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+
+    found = Diagnosis(study, {})
+    passed_over: dict[str, str] = {}
+    for family in wanted:
+        try:
+            one = run_diagnose(study, [family], {family: settings.get(family, {})}, fresh=False)
+        except WaterjarError as error:
+            passed_over[family] = str(error)
+            continue
+        found.results.update(one.results)
+        found.seals.update(one.seals)
+        found.origin.update(one.origin)
+        found.passed_over.update(one.passed_over)
+    return found, passed_over
+
+
+def _drawn(found: Diagnosis, folder: Path, passed_over: dict[str, str]) -> dict[str, str]:
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.view.album import album  # noqa: PLC0415
+
+    try:
+        made = album(found, folder)
+    except WaterjarError as error:  # without matplotlib none can be drawn; what was measured is there all the same
+        passed_over["figures"] = str(error)
+        return {}
+    passed_over |= {name: why for name, why in made.items() if isinstance(why, str)}
+    return {name: str(file) for name, file in made.items() if isinstance(file, Path)}
 
 
 def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
@@ -113,11 +171,12 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
 class _Board:
     """The live table."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, shown: str) -> None:
         from rich.console import Console  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415
 
         self._workers = workers
+        self._shown = shown
         self._seen: dict[str, JobProgress] = {}
         self._live = Live(console=Console(stderr=True), refresh_per_second=2)
         self._live.start()
@@ -151,20 +210,22 @@ class _Board:
             f"{speed:,.0f} images/s a run, {_time(time.monotonic() - self._began)} gone, "
             f"{'?' if left is None else _time(left)} left"
         )
-        made = table(title, ["run", "status", "epoch", "images/s", "t2_validation"])
+        made = table(title, ["run", "status", "epoch", "images/s", self._shown])
         shown = [job for job in jobs if seen[job.path.name].status in ("recording", "interrupted")]
         rest = [job for job in jobs if job not in shown]
         for job in (shown + rest)[:20]:
             progress = seen[job.path.name]
             rate = f"{progress.images / progress.seconds:,.0f}" if progress.seconds and progress.images else "–"
-            accuracy = "–" if progress.validation is None else f"{progress.validation:.3f}"
+            accuracy = "–" if progress.shown is None else f"{progress.shown:.3f}"
             row(made, job.path.name, coloured(progress.status), f"{progress.epochs}/{job.epochs}", rate, accuracy)
         return made
 
 
 def _final(run: Any) -> dict[str, Any]:
-    last = run.load("performance").isel(step=-1, repeat=0)
-    accuracy = {str(name): float(last.accuracy.sel(eval_set=name)) for name in last.eval_set.values}
+    """The last accuracies: a number of a run of one repeat, else a list over repeats."""
+    last = run.load("performance").accuracy.isel(step=-1).transpose("eval_set", "repeat")
+    values = last.values[:, 0].tolist() if last.sizes["repeat"] == 1 else last.values.tolist()
+    accuracy = dict(zip(map(str, last.eval_set.values), values, strict=True))
     return {
         "run": run.path.name,
         "method": run.config["method"],
@@ -179,10 +240,11 @@ def _print_final(study: Any) -> None:
     names = study.cell_names
     cells = {names[cell]: data.accuracy.isel(step=-1) for cell, data in study.load("performance").items()}
     made = table(f"{study.path}: accuracy after the last epoch, mean and range over seeds", ["eval_set", *cells])
-    for name in next(iter(cells.values())).eval_set.values:
+    sets = next(iter(cells.values())).eval_set.values
+    for name in sets[:_MOST_SETS]:
         values = [accuracy.sel(eval_set=name).values for accuracy in cells.values()]
         row(made, name, *(f"{v.mean():.3f} ({v.min():.3f}–{v.max():.3f})" for v in values))
-    print_rich(made)
+    print_rich(made, *([f"and {len(sets) - _MOST_SETS} more sets"] if len(sets) > _MOST_SETS else []))
 
 
 def _time(seconds: float) -> str:

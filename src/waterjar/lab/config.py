@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
@@ -171,3 +172,8 @@ def resolve_device(device: Device) -> str:
     if not there[device]:
         raise WaterjarError(f"device '{device}' is not there: use auto or cpu")
     return device
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -169,7 +169,7 @@ def test_a_sweep_is_every_combination() -> None:
         ({"strategies": ["joint"]}, "it is the scenario interleaved"),
         ({"resources": {"device": "gpu"}}, "device"),
         ({"kind": "einstelung"}, "kind: name 'einstelung' is unknown: did you mean 'einstellung'"),
-        ({"kind": None}, "kind is missing; kind: einstellung would be right"),
+        ({"kind": None}, "kind is missing; kind: binary or kind: einstellung would be right"),
     ],
 )
 def test_faults(changes: dict[str, Any], message: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +14,13 @@ from tiny_lab import GLYPHS, TASKS
 
 pytest.importorskip("torch")
 
+from lab.study.in_this_process import InThisProcess
 from waterjar import WaterjarError
 from waterjar.lab import data, study
-from waterjar.lab.study import Declaration, Job, declare, plan
+from waterjar.lab.study import Declared, Job, declare, plan
 from waterjar.lab.study.estimate import Estimate, estimate, finished_after
+from waterjar.lab.study.kinds.einstellung.rehearsal import few_images, most_per_class, rehearse_copy, small_copy
 from waterjar.lab.study.progress import kind_of, look
-from waterjar.lab.study.rehearsal import few_images, most_per_class, rehearse, small_copy
 
 pytestmark = pytest.mark.torch
 
@@ -38,23 +38,6 @@ CONTENT: dict[str, Any] = {
 }
 
 
-class InThisProcess:
-    """Also a pool, with nothing to attend to or stop."""
-
-    def __init__(self, workers: int = 1) -> None:
-        self.seconds = 0.0
-
-    def submit(self, fn: Any, /, *args: Any, name: str = "") -> Future[Any]:
-        start = time.process_time()
-        future: Future[Any] = Future()
-        future.set_result(fn(*args))
-        self.seconds += time.process_time() - start
-        return future
-
-    def stop(self) -> None:
-        """Nothing runs."""
-
-
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("waterjar.lab.study.estimate.LocalPool", InThisProcess)
@@ -65,7 +48,7 @@ def quick(in_this_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("waterjar.lab.study.estimate._SECONDS", 1e-6)
 
 
-def declaration(**changes: Any) -> Declaration:
+def declaration(**changes: Any) -> Declared:
     return declare({**CONTENT, **changes})
 
 
@@ -75,7 +58,7 @@ def on_disk(*folders: Path) -> int:
     return sum(path.lstat().st_blocks * 512 for path in paths)
 
 
-def estimated(declared: Declaration, out: Path) -> tuple[list[Job], Estimate]:
+def estimated(declared: Declared, out: Path) -> tuple[list[Job], Estimate]:
     images = data.load(declared.data.name, **declared.data.settings)
     jobs = plan(declared, out, images)
     return jobs, estimate(declared, jobs, images)
@@ -159,7 +142,7 @@ def test_a_rehearsal_measures_every_part(tmp_path: Path) -> None:
     (config,) = study.expand(declaration(strategies=[{"learner": "er", "settings": {"buffer_size": 16}}]))
     copy = small_copy(config)
     cache = data.to_cache(few_images(images, config, 4), tmp_path)
-    found = rehearse(copy.model_dump(mode="json"), str(cache), {"threads": 1, "device": "cpu"})
+    found = rehearse_copy(copy.model_dump(mode="json"), str(cache), {"threads": 1, "device": "cpu"})
     assert [phase.images for phase in found.phases] == [16, 8]
     assert found.evaluated == 4 + 2 * 4 + 2 * 3 + 8  # T1; four sets with, three without the shortcut; held out
     assert found.last > found.best + 16 * 3 * 32 * 32 * 4
@@ -168,7 +151,10 @@ def test_a_rehearsal_measures_every_part(tmp_path: Path) -> None:
     assert (features.rows, features.files, features.samples) == (8, 8, 2)  # two phases of 3 epochs, from 0 on
 
 
-@pytest.mark.parametrize(("name", "expected"), [("_ALTOGETHER", [2, 2, 8]), ("_TOO_SLOW", [2, 2])])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("estimate._ALTOGETHER", [2, 2, 8]), ("kinds.einstellung.estimate._TOO_SLOW", [2, 2])],
+)
 def test_many_kinds_and_slow_ones_are_tried_less(
     name: str, expected: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -179,8 +165,8 @@ def test_many_kinds_and_slow_ones_are_tried_less(
         return few_images(images, config, per_class)
 
     monkeypatch.setattr("waterjar.lab.study.estimate.LocalPool", InThisProcess)
-    monkeypatch.setattr("waterjar.lab.study.estimate.few_images", note)
-    monkeypatch.setattr(f"waterjar.lab.study.estimate.{name}", 1e-6)
+    monkeypatch.setattr("waterjar.lab.study.kinds.einstellung.estimate.few_images", note)
+    monkeypatch.setattr(f"waterjar.lab.study.{name}", 1e-6)
     estimated(declaration(), tmp_path)
     assert sizes == expected
 
@@ -199,7 +185,7 @@ REAL: dict[str, dict[str, Any]] = {
 }
 
 
-def really(name: str) -> Declaration:
+def really(name: str) -> Declared:
     content = {
         **CONTENT,
         "data": {"name": "glyphs", "settings": CLASSES},

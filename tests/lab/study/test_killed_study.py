@@ -22,9 +22,10 @@ from tiny_lab import GLYPHS, TASKS
 pytest.importorskip("torch")
 
 import waterjar
+from lab.study.in_this_process import InThisProcess
 from waterjar import WaterjarError
 from waterjar.lab import study
-from waterjar.lab.study import Declaration, Job, declare
+from waterjar.lab.study import Declared, Job, declare
 
 pytestmark = pytest.mark.torch
 
@@ -41,14 +42,7 @@ CONTENT: dict[str, Any] = {
 }
 
 
-class InThisProcess:
-    def submit(self, fn: Any, /, *args: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args))
-        return future
-
-
-def declaration(**changes: Any) -> Declaration:
+def declaration(**changes: Any) -> Declared:
     return declare({**CONTENT, **changes})
 
 

@@ -23,10 +23,11 @@ from tiny_lab import GLYPHS, TASKS
 pytest.importorskip("torch")
 
 import waterjar
+from lab.study.in_this_process import InThisProcess
 from waterjar import WaterjarError
 from waterjar.cli.main import app
 from waterjar.lab import data, study
-from waterjar.lab.study import Declaration, Job, declare, plan
+from waterjar.lab.study import Declared, Job, declare, plan
 from waterjar.lab.study.progress import JobProgress, glance, kind_of, look, rates, seconds_left
 
 pytestmark = pytest.mark.torch
@@ -43,23 +44,7 @@ CONTENT: dict[str, Any] = {
 }
 
 
-class InThisProcess:
-    """The smallest executor: runs a call when it is submitted."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        self.calls += 1
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args))
-        except WaterjarError as error:
-            future.set_exception(error)
-        return future
-
-
-def declaration(**changes: Any) -> Declaration:
+def declaration(**changes: Any) -> Declared:
     return declare({**CONTENT, **changes})
 
 
@@ -124,7 +109,7 @@ def test_progress_is_read_from_the_runs(finished: waterjar.Study, tmp_path: Path
     for job in jobs:
         progress = seen[job.path.name]
         assert (progress.status, progress.epochs, progress.images) == ("sealed", job.epochs, job.images)
-        assert progress.validation is not None
+        assert progress.shown is not None
     assert seconds_left(jobs, seen, 1) == 0.0
     todo = plan(declaration(seeds=[9]), finished.path, data.load("glyphs", **GLYPHS))
     seen |= {job.path.name: look(job) for job in todo}
@@ -176,7 +161,9 @@ def test_run_ends_with_a_table(tmp_path: Path) -> None:
     assert "t2_shortcut_masked" in text
     assert "scratch_t2" in text
     code, text = cli("run", file, "--out", tmp_path / "out", "--json")
-    (found,) = json.loads(text)
+    told = json.loads(text)
+    assert (told["study"], told["figures"], told["passed_over"]) == (str(tmp_path / "out"), {}, {})
+    (found,) = told["runs"]
     last = waterjar.open_run(tmp_path / "out" / found["run"])["performance"].accuracy.isel(step=-1, repeat=0)
     assert found["accuracy"] == {str(name): float(last.sel(eval_set=name)) for name in last.eval_set.values}
 
@@ -189,7 +176,7 @@ def test_new_writes_a_file_that_is_valid(tmp_path: Path) -> None:
     assert len(study.expand(study.read(file))) == 3 * 5
     with pytest.raises(WaterjarError, match="is there already"):
         cli("new", file)
-    assert json.loads(cli("new", file, "--force", "--json")[1]) == {"file": str(file)}
+    assert json.loads(cli("new", file, "--force", "--json")[1]) == {"file": str(file), "kind": "einstellung"}
     with pytest.raises(WaterjarError, match="could not write"):
         cli("new", tmp_path / "no" / "where.yaml")
 
@@ -252,7 +239,7 @@ def test_a_changed_copy_of_the_data_is_noticed(tmp_path: Path) -> None:
         study.run(declaration(scenarios=["scratch_t2"], seeds=[2]), tmp_path, executor=InThisProcess())
 
 
-def stopped_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Declaration, Job]:
+def stopped_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Declared, Job]:
     """A run killed after its first step and before its first checkpoint, then again right after it was resumed."""
     declared = declaration(scenarios=["scratch_t2"], seeds=[1])
     (job,) = plan(declared, tmp_path, data.load("glyphs", **GLYPHS))
@@ -292,9 +279,9 @@ def test_runs_that_another_study_seals_meanwhile_are_complete(finished: waterjar
     class Overtaken(InThisProcess):
         def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
             future: Future[Any] = Future()
-            if "scratch_t2" in args[1]:
+            if "scratch_t2" in args[2]:
                 super().submit(fn, *args)
-            future.set_exception(WaterjarError(f"{args[1]} is being written by process 1: a run has one writer"))
+            future.set_exception(WaterjarError(f"{args[2]} is being written by process 1: a run has one writer"))
             return future
 
     done = study.run(declaration(seeds=[1], scenarios=["scratch_t2"]), tmp_path, executor=Overtaken())

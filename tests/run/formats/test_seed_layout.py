@@ -146,9 +146,7 @@ class TestExport:
             assert text in notes, text
 
     def test_weights_before_training_that_nobody_kept(self, tmp_path: Path) -> None:
-        with waterjar.Recorder(
-            tmp_path / "run", {"data": "x", "learner": "y"}, eval_sets={"a": 0}
-        ) as recorder:
+        with waterjar.Recorder(tmp_path / "run", {"data": "x", "learner": "y"}, eval_sets={"a": 0}) as recorder:
             recorder.once("probe_samples", task_class=[[[0, 1]]])
             why = {"accuracy": waterjar.missing("empty_set")}
             recorder.log(epoch=1, performance=why, snapshot={"weights": np.ones((1, 2))})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -12,9 +12,11 @@ from waterjar.errors import WaterjarError
 from waterjar.lab.binary import learners, networks, optimisers, options
 from waterjar.lab.by_name import parse_settings
 from waterjar.lab.config import Count, Number, Seed
+from waterjar.lab.faults import Behind, behind_name
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 _REPEAT_SEEDS = 0  # spawn keys of the config's seed
+Chosen = TypeVar("Chosen", bound="Choice")
 Rate = Annotated[float, Field(ge=0.0)]
 
 
@@ -50,6 +52,24 @@ class Choice(BaseModel):
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
+class OptimiserChoice(Choice):
+    """An optimiser."""
+
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """The settings of the optimiser."""
+        return behind_name(optimisers, "optimiser", values.get("name"), at)
+
+
+class OptionChoice(Choice):
+    """An option of a learner."""
+
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """The settings of the option."""
+        return behind_name(options, "option", values.get("name"), at)
+
+
 class Training(BaseModel):
     """How long, in which batches, at which rates."""
 
@@ -63,7 +83,7 @@ class Training(BaseModel):
     lr_features: Rate = 0.05
     """Of everything before the readout."""
     lr_readout: Rate = 0.05
-    optimiser: Choice = Choice(name="sgd")
+    optimiser: OptimiserChoice = OptimiserChoice(name="sgd")
     fresh_optimiser: bool = True
     """Forget momenta at the start of each task."""
 
@@ -120,7 +140,7 @@ class BinaryConfig(BaseModel):
     training: Training = Training()
     learner: str = "sl"
     learner_settings: dict[str, Any] = Field(default_factory=dict)
-    options: tuple[Choice, ...] = ()
+    options: tuple[OptionChoice, ...] = ()
     network: str = "cnn"
     network_settings: dict[str, Any] = Field(default_factory=dict)
     experts: bool = True
@@ -153,7 +173,7 @@ class BinaryConfig(BaseModel):
 
     @field_validator("options")
     @classmethod
-    def _options_in_full(cls, chosen: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    def _options_in_full(cls, chosen: tuple[OptionChoice, ...]) -> tuple[OptionChoice, ...]:
         names = [one.name for one in chosen]
         if len(set(names)) < len(names):
             raise ValueError(f"options {names}: each at most once would be right")
@@ -214,8 +234,9 @@ class BinaryConfig(BaseModel):
         return {"method": self.method, **plain, "seeds": list(self.repeat_seeds)}
 
 
-def _in_full(kind: Any, chosen: Choice) -> Choice:
-    return Choice(name=chosen.name, settings=kind.parse(chosen.name, chosen.settings).model_dump(mode="json"))
+def _in_full(kind: Any, chosen: Chosen) -> Chosen:
+    settings = kind.parse(chosen.name, chosen.settings).model_dump(mode="json")
+    return chosen.model_copy(update={"settings": settings})
 
 
 def parse_config(values: Mapping[str, object], where: str = "config") -> BinaryConfig:

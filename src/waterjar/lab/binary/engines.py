@@ -14,7 +14,6 @@ give the same bits, because to a repeat they are the same; `vmap` gives the same
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from waterjar.lab.binary.cohort import Cohort, cohorts_of_one
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.pupil import first_network
 from waterjar.lab.binary.workers import ProcessCrew
+from waterjar.lab.config import cores
 from waterjar.lab.data import ImageData
 from waterjar.lab.networks import Network
 
@@ -96,14 +96,19 @@ def hire(
     return LocalCrew(cohorts_of_one(config, data, repeats, device))
 
 
-def choose(config: BinaryConfig, data: ImageData, *, device: str, workers: int | None = None) -> str:
-    """The engine that trains a batch of all repeats in the least time, by a try of one repeat and of all at once."""
+def choose(
+    config: BinaryConfig, data: ImageData, *, device: str, workers: int | None = None, steps: int | None = None
+) -> str:
+    """The engine that trains a batch of all repeats in the least time, by a try of one repeat and of all at once.
+
+    `steps` is how many batches it will be for, if not those of the config: starting processes must pay.
+    """
     repeats = len(config.repeat_seeds)
     if repeats == 1:
         return "loop"
     alone = Cohort(config, data, [0], device)
     alone.begin_task(0)
-    steps = config.tasks.number * config.training.epochs * len(alone.bounds)
+    steps = steps or config.tasks.number * config.training.epochs * len(alone.bounds)
     one_by_one = repeats * _seconds(lambda: alone.train(0, 0, 1))
     times = {"loop": steps * one_by_one}
     stack = stacks(config, first_network(config, (config.channels, *data.image_size), 0), device)[0]
@@ -137,8 +142,3 @@ def _seconds(step: Callable[[], object]) -> float:
         step()
         found.append(time.perf_counter() - began)
     return min(found[1:])
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

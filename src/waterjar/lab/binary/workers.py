@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import signal
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -111,6 +112,7 @@ class ProcessCrew:
 
 def serve(pipe: Connection, cache: Path, config: dict[str, Any], share: list[int], device: str) -> None:
     """What a worker does, until it is told to end or its pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches whoever asks, too, and closes the pipe
     torch.set_num_threads(1)
     memory = PeakMemory()
     try:

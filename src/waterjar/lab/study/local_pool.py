@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from multiprocessing import resource_tracker
@@ -65,6 +66,8 @@ class LocalPool:
         self._size = workers
         self._workers: list[_Worker] = []
         self._waiting: collections.deque[_Call] = collections.deque()
+        # Workers may have processes of their own, so they are no daemons; whoever forgets `stop` must not hang at exit.
+        weakref.finalize(self, _end_all, self._workers)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, name: str = "a call") -> Future[Any]:
         """Queue a call; `name` is what it is called when its worker dies."""
@@ -122,7 +125,7 @@ class LocalPool:
         resource_tracker.ensure_running()  # it would lift the block while starting
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         try:
-            process = context.Process(target=_work, args=(theirs, os.getpid()), daemon=True)
+            process = context.Process(target=_work, args=(theirs, os.getpid()))
             process.start()
             worker = _Worker(process, ours)
             self._workers.append(worker)
@@ -180,6 +183,11 @@ class LocalPool:
             MAX_DEATHS,
         )
         self._waiting.append(call)  # behind the others: if memory is short, they go first
+
+
+def _end_all(workers: list[_Worker]) -> None:
+    for worker in workers:
+        worker.process.kill()
 
 
 def _see_off(process: SpawnProcess, seconds: float) -> None:

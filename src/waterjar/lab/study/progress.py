@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.study.runner import Job
+from waterjar.lab.study import kinds
+from waterjar.lab.study.job import Job
 from waterjar.run.root import read_array, read_root
 from waterjar.run.store import ROOT
 
@@ -23,13 +22,13 @@ class JobProgress:
 
     status: str
     steps: int
-    """Recorded ones: an evaluation at the start of each phase, and one after every epoch."""
+    """Recorded ones: an evaluation at the start of each phase or task, and those after its epochs."""
     epochs: int
     images: int
     seconds: float
     """Wall time behind those images, evaluations included."""
-    validation: float | None
-    """The last accuracy on t2_validation."""
+    shown: float | None
+    """The accuracy that its kind of study is watched by."""
 
 
 def look(job: Job) -> JobProgress:
@@ -44,11 +43,9 @@ def look(job: Job) -> JobProgress:
         return JobProgress(status, steps, 0, 0, 0.0, None)
     images = read_array(job.path, "resources/images", nodes["resources/images"])
     seconds = read_array(job.path, "resources/seconds", nodes["resources/seconds"])
-    accuracy = read_array(job.path, "performance/accuracy", nodes["performance/accuracy"])
-    names = list(root["attributes"]["eval_sets"])
-    # A run that was resumed from its very beginning has its arrays, and no rows in them yet.
-    last = float(accuracy[-1, names.index("t2_validation"), 0]) if len(accuracy) else None
-    return JobProgress(status, steps, int((images > 0).sum()), int(images.sum()), float(seconds.sum()), last)
+    epochs = int((images > 0).sum()) * job.laid.epochs_a_step
+    shown = kinds.of(job.kind).shown(job.path, root)
+    return JobProgress(status, steps, epochs, int(images.sum()), float(seconds.sum()), shown)
 
 
 def glance(job: Job, before: JobProgress | None = None) -> JobProgress:
@@ -63,20 +60,8 @@ def glance(job: Job, before: JobProgress | None = None) -> JobProgress:
 
 
 def kind_of(job: Job) -> Kind:
-    """What a job's speed hangs on: everything but the seed, the number of epochs and settings that only weigh.
-
-    A learner's fractional numbers are weights and rates: only whether they are zero changes what is computed.
-    """
-    config = job.config.model_dump(mode="json", exclude={"seed", "backbone", "backbone_settings"})
-    config["training"] = {key: value for key, value in config["training"].items() if not key.startswith("epochs")}
-    config["shortcut"] = {key: value for key, value in config["shortcut"].items() if not key.endswith("rate")}
-    config["learner_settings"] = {key: _weightless(value) for key, value in config["learner_settings"].items()}
-    network = {"name": job.config.backbone, "settings": job.config.backbone_settings}
-    return json.dumps(network, sort_keys=True), json.dumps(config, sort_keys=True)
-
-
-def _weightless(value: Any) -> Any:
-    return value != 0.0 if isinstance(value, float) else value
+    """What a job's speed hangs on."""
+    return kinds.of(job.kind).speed(job.config)
 
 
 def rates(jobs: list[Job], seen: dict[str, JobProgress]) -> dict[Kind, float]:

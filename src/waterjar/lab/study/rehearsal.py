@@ -1,34 +1,17 @@
-"""Small copies of a run, really run: what the estimate of a study is made from.
-
-A copy has the run's settings, but a few images of each class and three epochs a phase. It goes through the same
-trainer, recorder and checkpoints, so that nothing is left out of the measurement: the replay, the Fisher information
-at the end of a task, the evaluation, the snapshots, the files and the folders.
-"""
+"""Where small copies of runs are tried out for an estimate, and what files take on a disk."""
 
 from __future__ import annotations
 
 import contextlib
 import tempfile
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.config import RunConfig
-from waterjar.lab.data import ImageData, from_cache, image_data
-from waterjar.lab.evaluation import evaluation_sets
-from waterjar.lab.scenarios import phases
-from waterjar.lab.tasks import Experiment, arrange
-from waterjar.run.reader import open_run
-from waterjar.run.root import read_root
-
-EPOCHS = 3
-FEWEST = 2
-"""Images a class: one to train on, one to hold out."""
+from waterjar.lab.data import ImageData, image_data
 
 _BLOCK = 4096  # bytes that file systems usually allot at a time, to files and to folders
 
@@ -37,87 +20,22 @@ class NoRoomError(WaterjarError):
     """A copy could not be written."""
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """One phase of a copy."""
+def few_of(data: ImageData, classes: Iterable[int], train: int, test: int) -> ImageData:
+    """The first so many train and test images of some classes."""
+    chosen = list(classes)
 
-    images: int
-    epoch: float
-    """Seconds of an epoch and what is written after it, without the evaluation."""
-    end: float
-    """Seconds that the end of the task takes on top."""
+    def rows(labels: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        return np.sort(np.concatenate([np.flatnonzero(labels == fine)[:count] for fine in chosen]))
 
-
-@dataclass(frozen=True)
-class Growth:
-    """The files of one array."""
-
-    along: str
-    """The dimension it grows along; empty if it does not."""
-    rows: int
-    rows_a_chunk: int
-    samples: int
-    """Images whose features it holds; 0 if it holds none."""
-    bytes: int
-    files: int
-
-
-@dataclass(frozen=True)
-class Rehearsal:
-    """What a copy took."""
-
-    seconds: float
-    evaluated: int
-    """Images shown in one evaluation."""
-    evaluation: float
-    """Seconds of one evaluation."""
-    phases: tuple[Stretch, ...]
-    fixed: float
-    """Seconds outside of all steps: setting up, opening, sealing."""
-    arrays: tuple[Growth, ...]
-    rest: int
-    """Bytes of everything else in the run's folder."""
-    best: int
-    """Bytes of the best checkpoint, with its folder."""
-    last: int
-    """Bytes of the last checkpoint, which goes when the run is complete."""
-
-
-def small_copy(config: RunConfig) -> RunConfig:
-    """The settings of a copy; half of T2 is held out, since a tenth of two images is none."""
-    training = config.training.model_copy(update={"epochs_t1": EPOCHS, "epochs_t2": EPOCHS})
-    tasks = config.tasks.model_copy(update={"validation": 0.5})
-    recording = config.recording.model_copy(update={"every": 1})
-    return config.model_copy(update={"training": training, "tasks": tasks, "recording": recording})
-
-
-def most_per_class(data: ImageData, config: RunConfig) -> int:
-    """How many train images of each class a copy can have at most."""
-    tasks = config.tasks
-    classes = data.classes_of((*tasks.t1_superclasses, *tasks.t2_superclasses))
-    return int(np.bincount(data.train_labels, minlength=len(data.class_names))[classes].min())
-
-
-def few_images(data: ImageData, config: RunConfig, per_class: int) -> ImageData:
-    """The first `per_class` train images of each class of the tasks, and test images in the proportion of the whole."""
-    tasks = config.tasks
-    classes = data.classes_of((*tasks.t1_superclasses, *tasks.t2_superclasses))
-    tested = max(1, round(per_class * len(data.test_labels) / len(data.train_labels)))
-    train = np.sort(np.concatenate([np.flatnonzero(data.train_labels == c)[:per_class] for c in classes]))
-    test = np.sort(np.concatenate([np.flatnonzero(data.test_labels == c)[:tested] for c in classes]))
+    trained, tested = rows(data.train_labels, train), rows(data.test_labels, test)
     return image_data(
         data.name,
-        train=(data.train_images[train], data.train_labels[train], data.train_index[train]),
-        test=(data.test_images[test], data.test_labels[test], data.test_index[test]),
+        train=(data.train_images[trained], data.train_labels[trained], data.train_index[trained]),
+        test=(data.test_images[tested], data.test_labels[tested], data.test_index[tested]),
         class_names=data.class_names,
         superclass_names=data.superclass_names,
         class_superclass=data.class_superclass,
     )
-
-
-def evaluated_images(experiment: Experiment) -> int:
-    """How many images one evaluation shows to the network."""
-    return sum(len(chosen.rows) for chosen in evaluation_sets(experiment))
 
 
 @contextlib.contextmanager
@@ -142,65 +60,6 @@ def _no_room(error: Exception, place: str, written: int) -> NoRoomError:
         f"a small copy of a run, to be tried out for the estimate, could not be written {place}: {error}. It had "
         f"{written} bytes there and needs more: set the environment variable TMPDIR to a folder with more room"
     )
-
-
-def rehearse(config: dict[str, Any], cache: str, resources: dict[str, Any]) -> Rehearsal:
-    """Run a copy (its config, and its data as `to_cache` wrote them), in a folder that is removed again."""
-    import torch  # noqa: PLC0415 - in the worker
-
-    from waterjar.lab.trainer import train  # noqa: PLC0415
-
-    copy, data = RunConfig.model_validate(config), from_cache(cache)
-    before = torch.get_num_threads()
-    torch.set_num_threads(resources["threads"])
-    try:
-        with rehearsal_folder() as folder:
-            run, checkpoints = folder / "run", folder / "checkpoints"
-            start = time.monotonic()
-            train(copy, data, run, checkpoints=checkpoints, device=resources["device"], checkpoint_seconds=1e9)
-            return _measured(copy, data, run, checkpoints, time.monotonic() - start)
-    finally:
-        torch.set_num_threads(before)
-
-
-def _measured(copy: RunConfig, data: ImageData, run: Path, checkpoints: Path, seconds: float) -> Rehearsal:
-    used = open_run(run)["resources"]
-    steps = used.seconds.values.ravel()
-    experiment = arrange(data, copy)
-    evaluation = float(steps[0])
-    stretches = []
-    for number, phase in enumerate(phases(experiment, copy)):
-        *epochs, last = steps[number * (EPOCHS + 1) + 1 : (number + 1) * (EPOCHS + 1)].tolist()
-        usual = sum(epochs) / len(epochs)
-        stretches.append(Stretch(len(phase.rows), max(0.0, usual - evaluation), max(0.0, last - usual)))
-    arrays = _arrays(run)
-    best = allotted(checkpoints)
-    velocity = best if copy.learner_settings.get("momentum") else 0
-    return Rehearsal(
-        seconds=seconds,
-        evaluated=evaluated_images(experiment),
-        evaluation=evaluation,
-        phases=tuple(stretches),
-        fixed=seconds - float(steps.sum()),
-        arrays=arrays,
-        rest=allotted(run) - sum(array.bytes for array in arrays),
-        best=best,
-        last=best + velocity + int(used.buffer_bytes.values.max()),
-    )
-
-
-def _arrays(run: Path) -> tuple[Growth, ...]:
-    found = []
-    for key, node in read_root(run)["consolidated_metadata"]["metadata"].items():
-        if node["node_type"] != "array" or not node["shape"]:
-            continue
-        dims, chunks = node["dimension_names"], node["chunk_grid"]["configuration"]["chunk_shape"]
-        along = dims[0] if dims[0] in ("step", "snapshot") else ""
-        samples = node["shape"][dims.index("sample")] if "sample" in dims else 0
-        folder = run / key / "c"
-        files = sum(path.is_file() for path in folder.rglob("*"))
-        found.append(Growth(along, node["shape"][0], chunks[0], samples, allotted(folder), files))
-    return tuple(found)
 
 
 def allotted(folder: Path) -> int:

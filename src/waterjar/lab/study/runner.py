@@ -8,32 +8,25 @@ that replaces workers that were killed (see `local_pool`); with another executor
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
-from waterjar.errors import WaterjarError, unknown_name
-from waterjar.lab import networks
-from waterjar.lab.augmentation import epoch_parameters
-from waterjar.lab.config import RunConfig, resolve_device
+from waterjar.errors import WaterjarError
+from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData, from_cache, load, to_cache
-from waterjar.lab.scenarios import phases
-from waterjar.lab.shortcuts import random_region
-from waterjar.lab.study.declaration import Declaration, expand
+from waterjar.lab.study import kinds
+from waterjar.lab.study.declaration import expand
+from waterjar.lab.study.job import Job, checkpoints_of
+from waterjar.lab.study.kinds import Declared
 from waterjar.lab.study.local_pool import LocalPool, reason
-from waterjar.lab.tasks import TASKS, arrange
-from waterjar.lab.trainer import run_id_of
 from waterjar.run.root import NotARunError, read_root
 from waterjar.run.store import ROOT
 from waterjar.run.study import Study, create_study, open_study
 
 DATA = ".waterjar/data"
-CHECKPOINTS = ".waterjar/checkpoints"
 
 
 class Future(Protocol):
@@ -60,48 +53,18 @@ class Executor(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """One run that a study wants."""
-
-    config: RunConfig
-    run_id: str
-    path: Path
-    images: int
-    """Training images it will have seen at its end."""
-
-    @property
-    def status(self) -> str:
-        """`todo`, `recording`, `interrupted` or `sealed`, as the disk says."""
-        return str(read_root(self.path)["attributes"]["status"]) if (self.path / ROOT).exists() else "todo"
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether it is complete; a damaged one is not."""
-        try:
-            return self.status == "sealed"
-        except WaterjarError:
-            return False
-
-    @property
-    def epochs(self) -> int:
-        """How many epochs it trains."""
-        lengths = self.config.training
-        return lengths.epochs_t2 + (lengths.epochs_t1 if self.config.scenario == "sequential" else 0)
-
-
-def plan(declaration: Declaration, out: Path, data: ImageData) -> list[Job]:
+def plan(declaration: Declared, out: Path, data: ImageData) -> list[Job]:
     """The jobs of a study, each with its identity and place. Every config is laid over the data: faults show here."""
     check_place(out)
+    kind = kinds.of(declaration.kind)
     jobs: dict[str, Job] = {}
     for config in expand(declaration):
-        images = sum(phase.epochs * len(phase.rows) for phase in phases(arrange(data, config), config))
-        run_id = run_id_of(config, data.fingerprint)
-        name = f"{config.scenario}-{config.learner}-{config.backbone}-{config.seed}-{run_id[:8]}"
-        if run_id in jobs:
+        laid = kind.lay_out(config, data)
+        name = f"{laid.name}-{laid.run_id[:8]}"
+        if laid.run_id in jobs:
             raise WaterjarError(f"the study declares one run twice: {name}. Leave out what is the same setting twice")
-        jobs[run_id] = Job(config, run_id, out / name, images)
-    _try_out(list(jobs.values()), data)
+        jobs[laid.run_id] = Job(declaration.kind, config, laid, out / name)
+    kind.try_out([job.config for job in jobs.values()], data)
     return list(jobs.values())
 
 
@@ -123,31 +86,8 @@ def check_place(out: Path) -> None:
         raise WaterjarError(f"{out} {inside}: a study needs a folder beside the runs, such as {folder.parent}")
 
 
-def _try_out(jobs: list[Job], data: ImageData) -> None:
-    """Build what every kind of run is made of, so that a fault shows now and not in a worker an hour later."""
-    tried = set()
-    for job in jobs:
-        config = job.config
-        kind = repr(config.model_copy(update={"seed": 0}))
-        if kind in tried:
-            continue
-        tried.add(kind)
-        experiment = arrange(data, config)
-        shape = (3, *data.image_size)
-        network = networks.build(
-            config.backbone, n_classes=experiment.n_classes, image_shape=shape, seed=0, **config.backbone_settings
-        )
-        for layer in config.recording.features:
-            if layer not in network.layer_names:
-                raise unknown_name("recording.features: layer", layer, network.layer_names)
-        one = np.asarray(data.test_index)[:1]
-        random_region(experiment.shortcut, one, "test")
-        for task in TASKS:
-            epoch_parameters(getattr(config.augmentation, task), 0, task, 0, one, image_size=data.image_size)
-
-
 def run(
-    declaration: Declaration,
+    declaration: Declared,
     out: Path,
     *,
     executor: Executor | None = None,
@@ -173,8 +113,8 @@ def run(
     try:
         for job in waiting:
             name, settings = job.path.name, declaration.resources.model_dump(mode="json")
-            place = str(out / CHECKPOINTS / name)
-            call = (job.config.model_dump(mode="json"), str(job.path), str(cache), place, settings)
+            place = str(checkpoints_of(job.path))
+            call = (job.kind, job.config.model_dump(mode="json"), str(job.path), str(cache), place, settings)
             try:
                 futures[name] = _submit(pool, executor, name, call)
             except BrokenExecutor as error:  # while the first ones ran already
@@ -240,23 +180,16 @@ def _failed(failed: dict[str, str], asked: int, out: Path) -> WaterjarError:
     )
 
 
-def train_job(config: dict[str, Any], path: str, cache: str, checkpoints: str, resources: dict[str, Any]) -> str:
+def train_job(
+    kind: str, config: dict[str, Any], path: str, cache: str, checkpoints: str, resources: dict[str, Any]
+) -> str:
     """What a worker does: one run, from memory-mapped data, with its threads pinned."""
     import torch  # noqa: PLC0415 - in the worker
-
-    from waterjar.lab.trainer import train  # noqa: PLC0415
 
     before = torch.get_num_threads()
     torch.set_num_threads(resources["threads"])
     try:
-        trained = train(
-            RunConfig.model_validate(config),
-            from_cache(cache),
-            Path(path),
-            checkpoints=Path(checkpoints),
-            device=resources["device"],
-            checkpoint_seconds=resources["checkpoint_seconds"],
-        )
+        trained = kinds.of(kind).train(config, from_cache(cache), Path(path), Path(checkpoints), resources)
     finally:
         torch.set_num_threads(before)
     return str(trained)

@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from waterjar.errors import WaterjarError
-from waterjar.lab import shortcuts
-from waterjar.lab.by_name import module_in
 from waterjar.lab.faults import unknown
-from waterjar.lab.learners.sgd import Settings as BaselineSettings
-
-SWEPT = ("tasks", "shortcut", "augmentation", "training", "recording", "baseline")
-"""The sections whose settings can be swept: data, seeds, networks and learners have lists of their own."""
 
 _ABSENT = object()
 
 
 def combinations(
-    content: Mapping[str, Any], sweep: Mapping[str, tuple[Any, ...]], where: str
+    content: Mapping[str, Any],
+    sweep: Mapping[str, tuple[Any, ...]],
+    where: str,
+    *,
+    sections: Sequence[str],
+    more: Iterable[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """The content with every combination of the swept values in it; the last setting varies fastest.
 
+    `sections` are those whose settings can be swept, `more` the dotted names that do not stand in the content.
+
     >>> content = {"training": {"epochs_t1": 1, "epochs_t2": 1}}
-    >>> swept = combinations(content, {"training.epochs_t1": (2, 3), "training.epochs_t2": (5,)}, "study")
+    >>> values = {"training.epochs_t1": (2, 3), "training.epochs_t2": (5,)}
+    >>> swept = combinations(content, values, "study", sections=["training"])
     >>> [variant["training"] for variant in swept]
     [{'epochs_t1': 2, 'epochs_t2': 5}, {'epochs_t1': 3, 'epochs_t2': 5}]
     """
-    known = _names(content)
+    there = _below("", {section: content[section] for section in sections if section in content})
+    known = list(dict.fromkeys([*there, *more]))
     for key, values in sweep.items():
-        _check(key, values, known, content, where)
+        section = key.partition(".")[0]
+        if section in content and section not in sections:
+            raise WaterjarError(f"{where}: sweep over '{key}': only settings of {', '.join(sections)} can be swept")
+        _check(key, values, known, where)
         _check_within(key, sweep, where)
     for chosen in itertools.product(*sweep.values()):
         variant = copy.deepcopy(dict(content))
@@ -45,10 +51,8 @@ def combinations(
         yield variant
 
 
-def _check(key: str, values: tuple[Any, ...], known: list[str], content: Mapping[str, Any], where: str) -> None:
+def _check(key: str, values: tuple[Any, ...], known: list[str], where: str) -> None:
     section = key.partition(".")[0]
-    if section in content and section not in SWEPT:
-        raise WaterjarError(f"{where}: sweep over '{key}': only settings of {', '.join(SWEPT)} can be swept")
     if key not in known:
         beside = [name for name in known if name.partition(".")[0] == section]
         raise WaterjarError(f"{where}: {unknown('sweep over', key, key, beside or known)}")
@@ -81,16 +85,6 @@ def _check_within(key: str, sweep: Mapping[str, tuple[Any, ...]], where: str) ->
                     f"{where}: sweep over '{outer}' has the value {value!r}, which gives '{key}', and that is swept by "
                     "itself: leave it out there"
                 )
-
-
-def _names(content: Mapping[str, Any]) -> list[str]:
-    """Dotted paths of all settings that can be swept."""
-    found = list(_below("", {section: content[section] for section in SWEPT if section in content}))
-    for kind in shortcuts.names():
-        settings = module_in(shortcuts, "shortcut", kind).Settings
-        found += [f"shortcut.settings.{name}" for name in settings.model_fields]
-    found += [f"baseline.{name}" for name in BaselineSettings.model_fields]
-    return list(dict.fromkeys(found))
 
 
 def _below(at: str, settings: Mapping[str, Any]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from waterjar.lab.counter_hash import hash_words
 from waterjar.lab.networks import ImageShape, Network
 from waterjar.lab.networks._initialisation import initialise
 
-__all__ = ["build", "names", "parse"]
+__all__ = ["build", "names", "parse", "settings_of"]
 
 
 def names() -> tuple[str, ...]:
@@ -27,15 +27,19 @@ def names() -> tuple[str, ...]:
     return own + tuple(name for name in lab_networks.names() if name not in own)
 
 
-def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
-    """The settings of a network, validated; nothing is built."""
+def settings_of(name: str) -> type[BaseModel]:
+    """What can be set of a network."""
     if name not in names():
         raise unknown_name("network", name, names())
-    if name not in by_name.names_in(sys.modules[__name__]):
-        return lab_networks.parse(name, settings)
-    module = by_name.module_in(sys.modules[__name__], "network", name)
-    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"network '{name}'")
-    return parsed
+    own = sys.modules[__name__]
+    package = own if name in by_name.names_in(own) else lab_networks
+    found: type[BaseModel] = by_name.module_in(package, "network", name).Settings
+    return found
+
+
+def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
+    """The settings of a network, validated; nothing is built."""
+    return by_name.parse_settings(settings_of(name), settings, f"network '{name}'")
 
 
 def build(name: str, *, n_classes: int, image_shape: ImageShape, seed: int, **settings: object) -> Network:

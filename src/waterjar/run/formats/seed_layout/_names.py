@@ -33,6 +33,7 @@ UNHASHED = ((), ("engine",))
 LAYER = "representations"
 """The layer of a layout that does not name it."""
 
+
 def task_folder(task: int) -> str:
     """The folder of a task.
 

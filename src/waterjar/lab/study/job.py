@@ -1,0 +1,73 @@
+"""One run that a study wants, and what its kind of study does with it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from waterjar.errors import WaterjarError
+from waterjar.run.root import read_root
+from waterjar.run.store import ROOT
+
+CHECKPOINTS = ".waterjar/checkpoints"
+"""In the study's folder."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Laid:
+    """A config laid over the data."""
+
+    name: str
+    """Of the run's folder, before its identity."""
+    run_id: str
+    images: int
+    """Training images it will have seen at its end."""
+    epochs: int
+    """How many it trains."""
+    epochs_a_step: int = 1
+    """Between two recorded steps."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One run that a study wants."""
+
+    kind: str
+    """Of study."""
+    config: Any
+    laid: Laid
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """Its identity."""
+        return self.laid.run_id
+
+    @property
+    def images(self) -> int:
+        """Training images it will have seen at its end."""
+        return self.laid.images
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs it trains."""
+        return self.laid.epochs
+
+    @property
+    def status(self) -> str:
+        """`todo`, `recording`, `interrupted` or `sealed`, as the disk says."""
+        return str(read_root(self.path)["attributes"]["status"]) if (self.path / ROOT).exists() else "todo"
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is complete; a damaged one is not."""
+        try:
+            return self.status == "sealed"
+        except WaterjarError:
+            return False
+
+
+def checkpoints_of(path: Path) -> Path:
+    """The folder of a run's checkpoints."""
+    return path.parent / CHECKPOINTS / path.name

@@ -1,0 +1,114 @@
+"""Kinds of studies, one a folder: what can be declared, which runs that makes, how one is trained and what it costs.
+
+A new kind is a module here whose name is the kind, with the functions of `Kind`, and lab/templates/<kind>.yaml, the
+commented declaration that `waterjar new` writes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from waterjar.lab import by_name
+from waterjar.lab.data import ImageData
+from waterjar.lab.study.job import Job, Laid
+from waterjar.lab.study.parts import Data, Resources
+
+Run = Callable[..., Any]
+"""Call a function in a worker process, and wait: run(function, *arguments)."""
+
+
+class Declared(Protocol):
+    """What a declaration of every kind has; it is a pydantic model."""
+
+    @property
+    def kind(self) -> str:
+        """Of study."""
+        ...
+
+    @property
+    def data(self) -> Data:
+        """The data set."""
+        ...
+
+    @property
+    def resources(self) -> Resources:
+        """How it is computed."""
+        ...
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:
+        """As pydantic's."""
+        ...
+
+    def model_dump(self, **how: Any) -> dict[str, Any]:
+        """As pydantic's."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is left of one run."""
+
+    seconds: float
+    bytes: int
+    passing: int
+    """More bytes, which it takes while it runs and gives back: its last checkpoint."""
+
+
+class Kind(Protocol):
+    """What a kind of study can do."""
+
+    SHOWN: str
+    """What `shown` is, as the head of a column."""
+
+    def declare(self, content: Mapping[str, Any], where: str) -> Declared:
+        """Validate a declaration and all its runs."""
+        ...
+
+    def expand(self, declaration: Any, where: str) -> list[Any]:
+        """The configs of its runs, each a pydantic model."""
+        ...
+
+    def lay_out(self, config: Any, data: ImageData) -> Laid:
+        """A config over the data."""
+        ...
+
+    def try_out(self, configs: Sequence[Any], data: ImageData) -> None:
+        """Build what the runs are made of, so that a fault shows before the first of them."""
+        ...
+
+    def train(
+        self, config: Mapping[str, Any], data: ImageData, path: Path, checkpoints: Path, resources: Mapping[str, Any]
+    ) -> Path:
+        """Train a run to its end, from its last checkpoint if there is one."""
+        ...
+
+    def speed(self, config: Any) -> tuple[str, str]:
+        """What its speed hangs on: the network, and all the rest; runs with the same go at the same pace."""
+        ...
+
+    def shown(self, path: Path, root: Mapping[str, Any]) -> float | None:
+        """An accuracy to watch a run by, from its last step."""
+        ...
+
+    def rehearse(self, job: Job, data: ImageData, resources: Resources, run: Run, seconds: float) -> tuple[Any, float]:
+        """Small copies of a run, really run for about so long: what they took, and how long warming up took."""
+        ...
+
+    def cost(self, job: Job, data: ImageData, tried: Any) -> Cost:
+        """What is left of a run, from what `rehearse` found."""
+        ...
+
+
+def names() -> tuple[str, ...]:
+    """The kinds there are."""
+    return by_name.names_in(sys.modules[__name__])
+
+
+def of(kind: str) -> Kind:
+    """A kind by its name."""
+    found: Any = by_name.module_in(sys.modules[__name__], "kind of study", kind)
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,88 @@
+"""Studies of continual binary tasks: one run per algorithm, with all repeats in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from waterjar.errors import unknown_name
+from waterjar.lab.binary import BinaryConfig, draw_tasks, run_id_of
+from waterjar.lab.binary.pupil import first_network
+from waterjar.lab.config import cores
+from waterjar.lab.data import ImageData
+from waterjar.lab.study.job import Laid
+from waterjar.lab.study.kinds.binary.declaration import Declaration, declare, expand
+from waterjar.lab.study.kinds.binary.estimate import cost, rehearse
+from waterjar.run.root import read_array
+
+__all__ = ["Declaration", "cost", "declare", "expand", "rehearse"]
+
+SHOWN = "task in training"
+
+
+def lay_out(config: BinaryConfig, data: ImageData) -> Laid:
+    """A config over the data."""
+    training = config.training
+    epochs = config.tasks.number * training.epochs
+    return Laid(
+        name=f"{config.method}-{config.network}",
+        run_id=run_id_of(config, data.fingerprint),
+        images=epochs * draw_tasks(data, config).n_train * len(config.repeat_seeds),
+        epochs=epochs,
+        epochs_a_step=training.log_frequency,
+    )
+
+
+def try_out(configs: Sequence[BinaryConfig], data: ImageData) -> None:
+    """Build the network of every run, so that a fault shows now and not in a worker an hour later."""
+    for config in configs:
+        network = first_network(config, (config.channels, *data.image_size), 0)
+        for layer in config.recording.features:
+            if layer not in network.layer_names:
+                raise unknown_name("recording.features: layer", layer, network.layer_names)
+
+
+def train(
+    config: Mapping[str, Any], data: ImageData, path: Path, checkpoints: Path, resources: Mapping[str, Any]
+) -> Path:
+    """Train a run to its end, from its last checkpoint if there is one."""
+    from waterjar.lab.binary import train_binary  # noqa: PLC0415 - in the worker
+
+    return train_binary(
+        BinaryConfig.model_validate(dict(config)),
+        data,
+        path,
+        checkpoints=checkpoints,
+        device=resources["device"],
+        engine=resources["engine"],
+        workers=processes_a_run(resources),
+        checkpoint_seconds=resources["checkpoint_seconds"],
+    )
+
+
+def processes_a_run(resources: Mapping[str, Any]) -> int:
+    """Processes that the repeats of one run may be shared out to, when so many runs go on at a time."""
+    return max(1, cores() // int(resources["workers"]))
+
+
+def speed(config: BinaryConfig) -> tuple[str, str]:
+    """Everything but the seeds, the numbers of tasks and epochs, and the rates."""
+    rest = config.model_dump(mode="json", exclude={"seed", "seeds", "network", "network_settings"})
+    rest["repeats"] = len(config.repeat_seeds)
+    left_out = ("epochs", "log_frequency", "lr_features", "lr_readout")
+    rest["training"] = {key: value for key, value in rest["training"].items() if key not in left_out}
+    network = {"name": config.network, "settings": config.full_network_settings}
+    return json.dumps(network, sort_keys=True), json.dumps(rest, sort_keys=True)
+
+
+def shown(path: Path, root: Mapping[str, Any]) -> float | None:
+    """The last accuracy on the task in training, mean over repeats."""
+    nodes = root["consolidated_metadata"]["metadata"]
+    accuracy, task = (
+        read_array(path, f"performance/{name}", nodes[f"performance/{name}"])
+        for name in ("accuracy", "train_task_index")
+    )
+    # A run that was resumed from its very beginning has its arrays, and no rows in them yet.
+    return float(accuracy[-1, int(task[-1])].mean()) if len(accuracy) else None

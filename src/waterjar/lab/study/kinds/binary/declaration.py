@@ -1,0 +1,212 @@
+"""The declaration of a study of continual binary tasks, validated, and expanded into runs: one per algorithm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from waterjar.diagnose.registry import families
+from waterjar.errors import WaterjarError
+from waterjar.lab.binary import BinaryConfig, learners, networks
+from waterjar.lab.binary.config import OptionChoice, Recording, Tasks, Training, parse_config
+from waterjar.lab.binary.engines import EngineName
+from waterjar.lab.config import Count, Seed
+from waterjar.lab.faults import Behind, behind_name, faults, unknown
+from waterjar.lab.study.parts import STRICT, Data, check_number, faulty
+from waterjar.lab.study.parts import Resources as CommonResources
+from waterjar.lab.study.sweep import combinations
+
+_SWEPT = ("tasks", "training", "network", "recording")
+"""The sections whose settings can be swept: algorithms and repeats have lists of their own."""
+
+
+class Network(BaseModel):
+    """The network of all algorithms."""
+
+    model_config = STRICT
+
+    name: str = "cnn"
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """The settings of the network."""
+        name = values.get("name", "cnn")
+        if not isinstance(name, str):
+            return Behind([])  # told where the types are judged
+        known = networks.names()
+        if name not in known:
+            return Behind([f"{at}: {unknown('network', name, name, known)}"])
+        return Behind([], networks.settings_of(name))
+
+
+class Algorithm(BaseModel):
+    """A learner with its options: one run with all repeats."""
+
+    model_config = STRICT
+
+    learner: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+    options: tuple[str | OptionChoice, ...] = ()
+    training: dict[str, Any] = Field(default_factory=dict)
+    """What differs from the training of the others, such as its learning rates."""
+
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """The settings of the learner."""
+        return behind_name(learners, "learner", values.get("learner"), at)
+
+
+class Resources(CommonResources):
+    """How it is computed; the engine rounds otherwise, and is kept within a run."""
+
+    engine: EngineName = "auto"
+    """How the repeats of a run are trained: loop, vmap, processes, or whichever a short measurement finds quickest."""
+
+
+class Analysis(BaseModel):
+    """What `waterjar run` measures and draws when the training is done; runs do not depend on it."""
+
+    model_config = STRICT
+
+    families: tuple[str, ...] = ("continual", "plasticity", "geometry")
+    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Family -> its settings, such as {"geometry": {"n_t": 50}}."""
+    figures: bool = True
+
+
+class Declaration(BaseModel):
+    """A study of continual binary tasks."""
+
+    model_config = STRICT
+
+    kind: Literal["binary"]
+    experiment_name: str = "binary"
+    data: Data = Data()
+    channels: Literal[1, 3] = 3
+    tasks: Tasks
+    repeats: Count | None = None
+    seed: Seed = 0
+    seeds: tuple[Seed, ...] | None = None
+    algorithms: tuple[str | Algorithm, ...] = ("sl", "rl")
+    network: Network = Network()
+    training: Training = Training()
+    experts: bool = True
+    random_baseline: bool = False
+    multitask: bool = False
+    recording: Recording = Recording(features=("penultimate",), weights=True)
+    sweep: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
+    """Dotted setting -> values: every combination is run, such as {"training.lr_features": [0.01, 0.05]}."""
+    resources: Resources = Resources()
+    analysis: Analysis = Analysis()
+
+
+def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
+    """Validate a declaration, and every run that it expands to."""
+    declaration = _validated(content, where)
+    found = _faults_of_analysis(declaration.analysis)
+    if not declaration.algorithms:
+        found.append("setting 'algorithms' is empty: at least one is needed")
+    if found:
+        raise faulty(where, found)
+    expand(declaration, where)
+    return declaration
+
+
+def expand(declaration: Declaration, where: str = "study") -> list[BinaryConfig]:
+    """The runs of a study, algorithm by algorithm for every combination of the sweep."""
+    combined = math.prod(len(values) for values in declaration.sweep.values())
+    check_number(combined * len(declaration.algorithms), combined, where)
+    runs: dict[str, str] = {}
+    found: list[BinaryConfig] = []
+    for variant in _variants(declaration, where):
+        for place, algorithm in enumerate(variant.algorithms):
+            at = f"algorithms[{place}]"
+            config = _config(variant, _algorithm(algorithm), at, where)
+            first = runs.setdefault(config.model_dump_json(), at)
+            if len(runs) == len(found):
+                raise WaterjarError(
+                    f"{where}: {at} is the same as {first}, which declares one run twice: leave one out"
+                )
+            found.append(config)
+    return found
+
+
+def _validated(content: Mapping[str, Any], where: str) -> Declaration:
+    whole = dict(content)
+    if isinstance(whole.get("algorithms"), list | tuple):  # a bare name is short for a mapping with nothing but it
+        whole["algorithms"] = [_spelled_out(entry) for entry in whole["algorithms"]]
+    found = faults(Declaration, whole)
+    if found:
+        raise faulty(where, found)
+    return Declaration.model_validate(whole)
+
+
+def _spelled_out(entry: object) -> object:
+    if isinstance(entry, str):
+        return {"learner": entry}
+    if isinstance(entry, Mapping) and isinstance(entry.get("options"), list | tuple):
+        return {**entry, "options": [{"name": one} if isinstance(one, str) else one for one in entry["options"]]}
+    return entry
+
+
+def _algorithm(given: str | Algorithm) -> Algorithm:
+    return Algorithm(learner=given) if isinstance(given, str) else given
+
+
+def _config(declaration: Declaration, algorithm: Algorithm, at: str, where: str) -> BinaryConfig:
+    training = {**declaration.training.model_dump(mode="json"), **algorithm.training}
+    found = faults(Training, training, f"{at}.training") if algorithm.training else []
+    if found:
+        raise faulty(where, found)
+    shared = declaration.model_dump(
+        mode="json",
+        include={
+            "channels", "tasks", "experts", "random_baseline", "multitask", "recording", "repeats", "seed", "seeds"
+        },
+    )  # fmt: skip
+    options = [{"name": one} if isinstance(one, str) else one.model_dump(mode="json") for one in algorithm.options]
+    return parse_config(
+        {
+            **shared,
+            "data": declaration.data.name,
+            "training": training,
+            "learner": algorithm.learner,
+            "learner_settings": algorithm.settings,
+            "options": options,
+            "network": declaration.network.name,
+            "network_settings": declaration.network.settings,
+        },
+        f"{where}: {at}",
+    )
+
+
+def _variants(declaration: Declaration, where: str) -> list[Declaration]:
+    """One declaration per combination of the sweep."""
+    if not declaration.sweep:
+        return [declaration]
+    content = declaration.model_dump(mode="json", exclude={"sweep"})
+    more = [f"network.settings.{name}" for name in networks.settings_of(declaration.network.name).model_fields]
+    swept = combinations(content, declaration.sweep, where, sections=_SWEPT, more=more)
+    return [_validated(variant, f"{where}: sweep") for variant in swept]
+
+
+def _faults_of_analysis(analysis: Analysis) -> list[str]:
+    known = families()
+    found = [
+        f"analysis.families: {unknown('family', name, name, known)}" for name in analysis.families if name not in known
+    ]
+    for name, settings in analysis.settings.items():
+        if name not in analysis.families:
+            found.append(f"analysis.settings.{name}: {name} is not among analysis.families {list(analysis.families)}")
+        elif name in known:
+            defaults = known[name].defaults
+            found += [
+                f"analysis: {unknown('setting', f'settings.{name}.{key}', key, defaults)}"
+                for key in settings
+                if key not in defaults
+            ]
+    return found

@@ -1,0 +1,260 @@
+"""Studies of kind binary: every fault is one clear error before any training; one command does it all."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import waterjar
+from lab.study.in_this_process import InThisProcess
+from waterjar.cli.main import app
+from waterjar.errors import WaterjarError
+from waterjar.lab import data, study
+from waterjar.lab.binary import BinaryConfig, train_binary
+from waterjar.lab.study import estimate as estimating
+from waterjar.lab.study.progress import glance, look
+
+GLYPHS = {"alphabets": 3, "characters": 2, "train_per_class": 16, "test_per_class": 4}
+SMALL: dict[str, Any] = {
+    "kind": "binary",
+    "data": {"name": "glyphs", "settings": GLYPHS},
+    "tasks": {"number": 3},
+    "repeats": 2,
+    "algorithms": ["sl"],
+    "network": {"name": "mlp", "settings": {"hidden": [8, 6]}},
+    "training": {"epochs": 2, "batch_size": 16},
+    "recording": {"features": ["penultimate"], "samples": 6, "weights": True},
+    "resources": {"engine": "loop"},
+}
+
+
+def declaration(**changes: Any) -> Any:
+    return study.declare({**SMALL, **changes})
+
+
+def test_one_run_per_algorithm_and_combination() -> None:
+    algorithms = ["sl", {"learner": "rl", "training": {"lr_readout": 0.5}}, {"learner": "sl", "options": ["replay"]}]
+    runs = study.expand(declaration(algorithms=algorithms, sweep={"training.lr_features": [0.1, 0.2]}))
+    assert [(run.method, run.training.lr_features, run.training.lr_readout) for run in runs] == [
+        ("sl", 0.1, 0.05), ("rl", 0.1, 0.5), ("sl+replay", 0.1, 0.05),
+        ("sl", 0.2, 0.05), ("rl", 0.2, 0.5), ("sl+replay", 0.2, 0.05),
+    ]  # fmt: skip
+    assert len({run.repeat_seeds for run in runs}) == 1  # algorithms are paired by seed
+
+
+def test_a_run_is_what_its_config_alone_would_be() -> None:
+    (run,) = study.expand(
+        declaration(algorithms=[{"learner": "rl", "settings": {"entropy": 0.1}, "options": ["redo"]}])
+    )
+    assert run == BinaryConfig(
+        data="glyphs",
+        tasks=SMALL["tasks"],
+        repeats=2,
+        learner="rl",
+        learner_settings={"entropy": 0.1},
+        options=[{"name": "redo"}],
+        network="mlp",
+        network_settings=SMALL["network"]["settings"],
+        training=SMALL["training"],
+        recording=SMALL["recording"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"algorithms": []}, "setting 'algorithms' is empty"),
+        ({"algorithms": ["sgd"]}, "algorithms[0]: learner 'sgd' is unknown"),
+        ({"algorithms": ["sl", "sl"]}, "algorithms[1] is the same as algorithms[0], which declares one run twice"),
+        ({"algorithms": [{"learner": "rl", "settings": {"basline": "none"}}]},
+         "did you mean 'algorithms[0].settings.baseline'"),
+        ({"algorithms": [{"learner": "sl", "options": ["replai"]}]},
+         "option 'replai' is unknown: did you mean 'replay'?"),
+        ({"algorithms": [{"learner": "sl", "options": [{"name": "replay", "settings": {"siz": 3}}]}]},
+         "did you mean 'algorithms[0].options[0].settings.size'"),
+        ({"algorithms": [{"learner": "sl", "training": {"lr_feature": 1.0}}]},
+         "did you mean 'algorithms[0].training.lr_features'"),
+        ({"algorithms": [{"learner": "sl", "training": {"epochs": 5, "log_frequency": 2}}]},
+         "does not divide the 5 epochs"),
+        ({"algorithms": [{"learner": "sl", "options": ["redo", "redo"]}]}, "each at most once"),
+        ({"network": {"name": "cnm"}}, "did you mean 'cnn'"),
+        ({"network": {"name": 3}}, "setting 'network.name' is 3"),
+        ({"network": {"name": "vit", "settings": {"dept": 3}}}, "did you mean 'network.settings.depth'"),
+        ({"training": {"epochs": 10, "log_frequency": 4}}, "log_frequency 4 does not divide the 10 epochs"),
+        ({"training": {"optimiser": {"name": "adm"}}}, "did you mean 'adam'"),
+        ({"repeats": None}, "give `repeats`"),
+        ({"repeats": 0}, "repeats"),
+        ({"repeats": 3, "seeds": [1, 2]}, "repeats 3, but 2 seeds"),
+        ({"tasks": {"numbr": 3}}, "did you mean 'tasks.number'"),
+        ({"recording": {"eval_tasks": [3]}}, "tasks are 0 to 2"),
+        ({"resources": {"engine": "vmapp"}}, "did you mean 'vmap'"),
+        ({"analysis": {"families": ["geometri"]}}, "did you mean 'geometry'"),
+        ({"analysis": {"settings": {"geometry": {"nt": 3}}}}, "did you mean 'settings.geometry.n_t'"),
+        ({"analysis": {"families": ["continual"], "settings": {"geometry": {}}}}, "geometry is not among"),
+        ({"sweep": {"training.lr_feature": [1.0]}}, "did you mean 'training.lr_features'"),
+        ({"sweep": {"repeats": [1, 2]}}, "only settings of tasks, training, network, recording can be swept"),
+        ({"sweep": {"training.epochs": list(range(1, 20_000))}}, "at most 10000 are one study"),
+        ({"random_baseline": True, "training": {"lr_readout": 0.0}}, "learns by its readout alone"),
+    ],
+)  # fmt: skip
+def test_faults(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(WaterjarError, match=re.escape(message)):
+        declaration(**changes)
+
+
+def test_settings_of_the_network_can_be_swept() -> None:
+    runs = study.expand(declaration(sweep={"network.settings.hidden": [[4, 3], [5, 3]]}))
+    assert [run.network_settings["hidden"] for run in runs] == [[4, 3], [5, 3]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tasks": {"number": 4}}, "at most 3 tasks would be right"),
+        ({"tasks": {"number": 1, "train_per_class": 17}}, "has 16 train images: at most 16"),
+        ({"recording": {"features": ["penultimat"]}}, "did you mean 'penultimate'"),
+    ],
+)
+def test_faults_that_show_beside_the_data(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(WaterjarError, match=re.escape(message)):
+        study.plan(declaration(**changes), tmp_path / "out", data.load("glyphs", **GLYPHS))
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_a_study_runs_and_is_passed_over(tmp_path: Path, repeats: int) -> None:
+    declared = declaration(repeats=repeats, training={"epochs": 2, "log_frequency": 2, "batch_size": 16})
+    images = data.load("glyphs", **GLYPHS)
+    (job,) = study.plan(declared, tmp_path / "out", images)
+    assert (job.images, job.epochs, job.status) == (3 * 2 * 32 * repeats, 6, "todo")
+    done = study.run(declared, tmp_path / "out", executor=InThisProcess())
+    (entry,) = done.entries
+    assert entry.name == f"sl-mlp-{job.run_id[:8]}"
+    found = look(job)
+    assert (found.status, found.epochs, found.images, found.steps) == ("sealed", job.epochs, job.images, 6)
+    run = done.run(entry.name)
+    assert found.shown == pytest.approx(run["performance"].accuracy.values[-1, 2].mean())
+    alone = train_binary(job.config, images, tmp_path / "alone", checkpoints=tmp_path / "c", engine="loop")
+    seal = waterjar.open_run(alone).attributes["seal"]
+    assert run.attributes["seal"]["content"] == seal["content"]
+    before = (job.path / "zarr.json").read_bytes()
+    study.run(declared, tmp_path / "out", executor=InThisProcess())
+    assert (job.path / "zarr.json").read_bytes() == before
+
+
+def test_repeats_in_processes_within_a_worker(tmp_path: Path) -> None:
+    """A worker of the pool may have processes of its own; they give the bits of the loop."""
+    declared = declaration(tasks={"number": 1}, resources={"engine": "processes"})
+    (entry,) = study.run(declared, tmp_path / "out").entries
+    one = waterjar.open_run(tmp_path / "out" / entry.name)
+    (other,) = study.run(declaration(tasks={"number": 1}), tmp_path / "loop", executor=InThisProcess()).entries
+    two = waterjar.open_run(tmp_path / "loop" / other.name)
+    assert one.attributes["config"]["engine"] == "processes"
+    assert one.attributes["seal"]["content"] == two.attributes["seal"]["content"]
+
+
+def test_runs_under_way_are_looked_at(tmp_path: Path) -> None:
+    images = data.load("glyphs", **GLYPHS)
+    (job,) = study.plan(declaration(), tmp_path / "out", images)
+    assert glance(job).shown is None
+    with waterjar.Recorder(
+        job.path, {}, seeds=[1], eval_sets={"task_000": 0, "task_001": 1}, tasks=["task_000", "task_001"]
+    ) as recorder:
+        for task, epoch, accuracy in (("task_000", 0, [0.5, 0.25]), ("task_001", 0, [0.75, 0.125])):
+            recorder.log(
+                train_task=task,
+                epoch=epoch,
+                performance={"accuracy": accuracy},
+                resources={"images": 0, "seconds": 1.0},
+            )
+        assert look(job).shown == 0.125
+
+
+def test_what_a_run_costs_is_scaled_up_from_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waterjar.lab.study.estimate.LocalPool", InThisProcess)
+    settings = {**GLYPHS, "train_per_class": 64}
+    images = data.load("glyphs", **settings)
+    found = {}
+    for epochs, name in ((2, "short"), (20, "long")):
+        declared = declaration(
+            data={"name": "glyphs", "settings": settings},
+            training={"epochs": epochs, "batch_size": 4},
+            resources={"engine": "auto"},
+        )
+        jobs = study.plan(declared, tmp_path / name, images)
+        found[name] = estimating.estimate(declared, jobs, images)
+    short, long = (next(iter(found[name].costs.values())) for name in ("short", "long"))
+    assert long.seconds > 3 * short.seconds > 0.0
+    assert long.bytes > 2 * short.bytes
+    assert short.passing > 4 * 2 * 2 * (3072 * 8 + 8 * 6 + 6 * 2)  # weights of two repeats, of learner and expert
+    study.run(declared, tmp_path / "long", executor=InThisProcess())
+    taken = sum(file.stat().st_size for file in (tmp_path / "long").glob("sl-*/**/*") if file.is_file())
+    assert long.bytes == pytest.approx(taken, rel=0.5)
+    assert estimating.estimate(declared, jobs, images).seconds == 0.0
+
+
+def test_a_task_alone_can_be_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waterjar.lab.study.estimate.LocalPool", InThisProcess)
+    images = data.load("glyphs", **GLYPHS)
+    declared = declaration(tasks={"number": 1, "classes": [2, 4]}, recording={"weights": False}, experts=False)
+    jobs = study.plan(declared, tmp_path, images)
+    assert estimating.estimate(declared, jobs, images).seconds > 0.0
+
+
+def cli(*arguments: object) -> tuple[int, str]:
+    found = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(found.exception, WaterjarError):
+        raise found.exception
+    return found.exit_code, found.stdout
+
+
+def test_the_template_is_valid(tmp_path: Path) -> None:
+    code, _ = cli("new", tmp_path / "b.yaml", "--kind", "binary")
+    assert code == 0
+    assert "{" + "out}" not in (tmp_path / "b.yaml").read_text()
+    runs = study.expand(study.read(tmp_path / "b.yaml"))
+    assert [run.method for run in runs] == ["sl", "rl", "sl+replay", "sl+shrink_and_perturb"]
+    with pytest.raises(WaterjarError, match="did you mean 'binary'"):
+        cli("new", tmp_path / "c.yaml", "--kind", "binari")
+
+
+def test_one_command_trains_measures_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    monkeypatch.chdir(tmp_path)
+    geometry = {"n_t": 10}
+    content = {**SMALL, "algorithms": ["sl", "rl"], "analysis": {"settings": {"geometry": geometry}}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(content))
+    code, text = cli("run", "small.yaml", "--json")
+    assert code == 0
+    told = json.loads(text)
+    assert told["study"] == "small"
+    assert [run["method"] for run in told["runs"]] == ["rl", "sl"]
+    assert np.shape(list(told["runs"][0]["accuracy"].values())) == (3, 2)
+    for method in ("sl", "rl"):
+        drawn = {file.name for file in (tmp_path / "small" / "figures" / "glyphs" / method).glob("*.png")}
+        assert {"plasticine_metrics_glyphs.png", "manifold_metrics_glyphs.png", "learning_curves.png"} <= drawn
+    code, text = cli("run", "small.yaml")
+    assert code == 0
+    for word in ("zero_shot", "forward_transfer", "capacity", "waterjar compare small"):
+        assert word in text
+    code, text = cli("run", "small.yaml", "--train-only", "--json")
+    assert json.loads(text)["figures"] == {}
+
+
+def test_what_was_not_recorded_is_said_and_costs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    content = {**SMALL, "recording": {"features": [], "weights": False}, "analysis": {"figures": False}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(content))
+    code, text = cli("run", tmp_path / "small.yaml", "--json")
+    assert code == 0
+    assert {"plasticity", "geometry"} <= set(json.loads(text)["passed_over"])
+    code, text = cli("run", tmp_path / "small.yaml")
+    assert "zero_shot" in text
