@@ -1,10 +1,11 @@
-"""`waterjar compare`: cells against a baseline, with intervals, corrected p, effect sizes and what they cost."""
+"""`waterjar compare`: cells against a baseline, with intervals, corrected p, effect sizes, costs and figures."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -31,16 +32,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from waterjar.diagnose.study import Diagnosis
+    from waterjar.run.study import Study
 
 NAME = "compare"
 _COSTS = ("seconds", "flops", "peak_memory", "buffer_bytes")
 _HEADER = ("metric", "cell", "n", "mean", "difference", "p", "p corrected", "effect g")
+_FORMATS = ("png", "pdf", "svg")
 
 
 def command(
     path: Annotated[Path, typer.Argument(help="A study.")],
-    metrics: Annotated[list[str], typer.Option(help="Metrics, such as ad,pd,sfr_rel; docs/metrics.md lists them.")],
-    baseline: Annotated[str, typer.Option(help="A scenario, or the name of a cell.")] = "scratch_t2",
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(help="Metrics, such as ad,pd,sfr_rel; docs/metrics.md lists them. A few of every family if none."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="A scenario, or the name of a cell; scratch_t2 if there is one, else the first cell declared."
+        ),
+    ] = None,
     test: Annotated[
         str | None, typer.Option(help="paired_t, wilcoxon, permutation; with --unpaired welch, mann_whitney.")
     ] = None,
@@ -50,38 +61,181 @@ def command(
     where: Where = None,
     sets: Set = None,
     fresh: Fresh = False,
+    no_figures: Annotated[bool, typer.Option("--no-figures", help="The table alone.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the figures; DIR/figures/<data set>/comparison by default. Beside --csv, --json and "
+            "--latex figures are drawn only where this is given."
+        ),
+    ] = None,
+    kind: Annotated[str, typer.Option("--format", help="Of the figures: png, pdf or svg.")] = "png",
     as_latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all columns as CSV.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare every cell with its baseline, paired by seed, corrected over all tests of the table."""
+    """Compare every cell with its baseline, paired by seed, corrected over all tests of the table; and draw them.
+
+    The repeats of a run count as its seeds.
+    """
     from waterjar.diagnose.compare import compare_cells  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.registry import families, find_metric  # noqa: PLC0415
+    from waterjar.errors import unknown_name  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json, latex=as_latex)
-    names = names_in(metrics, "--metrics") or []
+    if kind not in _FORMATS:
+        raise unknown_name("--format", kind, _FORMATS)
+    _check_folder(out, no_figures)
+    names = names_in(metrics, "--metrics")
     study = study_at(path, where)
-    wanted = list(dict.fromkeys(find_metric(name).family for name in names))
-    settings = settings_by_family(sets, wanted)
-    for family in wanted:
+    chosen, why = (baseline, "") if baseline is not None else default_baseline(study)
+    declared, settings = declared_analysis(study)
+    wanted = declared if names is None else list(dict.fromkeys(find_metric(name).family for name in names))
+    measured = list(families()) if wanted is None else wanted
+    settings = {family: own for family, own in settings.items() if family in measured}
+    for family, own in settings_by_family(sets, measured).items():
+        settings[family] = {**settings.get(family, {}), **own}
+    for family in measured:
         if "baseline" in families()[family].defaults:
-            settings.setdefault(family, {}).setdefault("baseline", baseline)
-    found = run_diagnose(study, wanted, settings, fresh)
+            settings.setdefault(family, {}).setdefault("baseline", chosen)
+    if names is None and wanted is not None:
+        found = _each(study, wanted, settings, fresh)
+    else:
+        found = run_diagnose(study, wanted, settings, fresh)
+    names = names or _default_metrics(found)
     compared = compare_cells(
-        found, names, baseline=baseline, paired=not unpaired, test=test, correction=correction, alpha=alpha
+        found, names, baseline=chosen, paired=not unpaired, test=test, correction=correction, alpha=alpha
     )
     compared = compared.merge(_costs(study, fresh), on="group", how="left")
+    machine = as_json or as_csv or as_latex
+    if not machine:
+        _print(compared, found, alpha, f"baseline: {chosen}{why}")
+    drawn = {} if no_figures or (machine and out is None) else _figures(found, names, out, kind)
     if as_json:
         plain = compared.astype(object).where(compared.notna(), None)
-        print_json({"comparisons": plain.to_dict("records"), "seals": found.seals, "passed_over": found.passed_over})
+        rows = plain.to_dict("records")
+        print_json({"comparisons": rows, "baseline": chosen, "figures": {k: str(v) for k, v in drawn.items()},
+                    "seals": found.seals, "passed_over": found.passed_over})  # fmt: skip
     elif as_csv:
         warn(found)
         sys.stdout.write(shown_names(compared).to_csv(index=False))
     elif as_latex:
         warn(found)
         sys.stdout.write(_latex(compared, found))
-    else:
-        _print(compared, found, alpha)
+    _say_where(drawn, sys.stderr if machine else sys.stdout)
+
+
+def default_baseline(study: Study) -> tuple[str, str]:
+    """What cells are compared with where nobody says, and a word on why: scratch_t2, else the cell declared first.
+
+    The order is that of the declaration's algorithms or strategies, else that in which runs were sealed.
+    """
+    from waterjar.diagnose.rigidity.baseline import DEFAULT  # noqa: PLC0415
+    from waterjar.run import ledger  # noqa: PLC0415
+    from waterjar.run.study import method_of  # noqa: PLC0415
+
+    shown, cells = study.cell_names, study.cells
+    if DEFAULT in shown.values() or any(entry.config.get("scenario") == DEFAULT for entry in study.entries):
+        return DEFAULT, ""
+    methods = {cell: method_of(entries[0].config) for cell, entries in cells.items()}
+    told = [*_methods(study.declaration), *(str(line["run"]) for line in ledger.entries(study.path))]
+    for word in told:
+        for cell, entries in cells.items():
+            if word in (shown[cell], methods[cell], *(entry.name for entry in entries)):
+                return shown[cell] or cell, ", the first cell declared; --baseline names another"
+    first = next(iter(cells))
+    return shown[first] or first, ", the first cell; --baseline names another"
+
+
+def _methods(declaration: Mapping[str, Any]) -> Iterator[str]:
+    """The methods of a declaration in their order, as runs name them: `sl`, `sl+replay`."""
+    for item in declaration.get("algorithms") or declaration.get("strategies") or ():
+        if isinstance(item, dict):
+            options = item.get("options") or ()
+            names = [option.get("name") if isinstance(option, dict) else option for option in options]
+            yield "+".join(str(name) for name in (item.get("learner"), *names))
+        else:
+            yield str(item)
+
+
+def declared_analysis(study: Study) -> tuple[list[str] | None, dict[str, dict[str, Any]]]:
+    """The families that the study's declaration asks for (None: it does not say), and their settings.
+
+    So what `waterjar run` has measured is compared, and not measured again otherwise.
+    """
+    told = study.declaration.get("analysis")
+    told = told if isinstance(told, dict) else {}
+    wanted, settings = told.get("families"), told.get("settings")
+    own = {family: dict(given) for family, given in settings.items()} if isinstance(settings, dict) else {}
+    return [str(family) for family in wanted] if isinstance(wanted, list) else None, own
+
+
+def _each(study: Study, wanted: list[str], settings: Mapping[str, Mapping[str, Any]], fresh: bool) -> Diagnosis:
+    """Families that nobody named on the command line: one that refuses is passed over, as where all are measured."""
+    from waterjar.diagnose.study import Diagnosis  # noqa: PLC0415
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+
+    found = Diagnosis(study, {})
+    for family in wanted:
+        try:
+            one = run_diagnose(study, [family], {family: settings.get(family, {})}, fresh)
+        except WaterjarError as error:
+            found.passed_over[family] = str(error)
+            continue
+        found.results.update(one.results)
+        found.origin.update(one.origin)
+        found.seals.update(one.seals)
+    return found
+
+
+def _default_metrics(found: Diagnosis) -> list[str]:
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.view.figures._series import that_matter  # noqa: PLC0415
+
+    names = that_matter(found)
+    if not names:
+        why = "; ".join(f"{family}: {text}" for family, text in found.passed_over.items())
+        raise WaterjarError(f"nothing to compare by: {why or 'no metric has a value'}. Name some with --metrics")
+    return names
+
+
+def _check_folder(out: Path | None, no_figures: bool) -> None:
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+
+    if out is not None and no_figures:
+        raise WaterjarError("--out and --no-figures: one or the other would be right")
+    if out is not None and (out.is_file() or out.suffix.lower().lstrip(".") in _FORMATS):
+        raise WaterjarError(f"--out {out}: a folder would be right; --format names the kind of file")
+
+
+def _figures(found: Diagnosis, names: list[str], out: Path | None, kind: str) -> dict[str, Path | str]:
+    """Draw under a progress bar; without matplotlib, one line that says so."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.view.album import compare_figures  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("figures", total=None)
+
+        def watch(name: str, done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        try:
+            return compare_figures(found, out, names, kind=kind, progress=watch)
+        except WaterjarError as error:  # without matplotlib none can be drawn; the table is there all the same
+            return {"figures": str(error)}
+
+
+def _say_where(drawn: dict[str, Path | str], stream: TextIO) -> None:
+    """The folders that figures went to, and which were not drawn."""
+    for folder in dict.fromkeys(file.parent for file in drawn.values() if isinstance(file, Path)):
+        files = [file.name for file in drawn.values() if isinstance(file, Path) and file.parent == folder]
+        stream.write(f"{len(files)} figures in {visible(str(folder))}: {visible(', '.join(files))}\n")
+    for name, why in drawn.items():
+        if isinstance(why, str):
+            sys.stderr.write(f"waterjar: {visible(name)}: not drawn: {visible(why)}\n")
 
 
 def _costs(study: Any, fresh: bool) -> pd.DataFrame:
@@ -116,7 +270,7 @@ def _cells(line: pd.Series) -> list[str]:
     ]
 
 
-def _print(compared: pd.DataFrame, found: Diagnosis, alpha: float) -> None:
+def _print(compared: pd.DataFrame, found: Diagnosis, alpha: float, baseline: str) -> None:
     from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
 
     costs = [name for name in _COSTS if name in compared and compared[name].notna().any()]
@@ -128,7 +282,7 @@ def _print(compared: pd.DataFrame, found: Diagnosis, alpha: float) -> None:
         shown = _cells(line)
         shown[0] = found.declared(shown[0]).label
         row(made, *shown, *(quantity(line[name], find_metric(name).units) for name in costs))
-    lines: list[Any] = [made]
+    lines: list[Any] = [made, baseline]
     if len(tests):
         over = f"{first['correction']} over {first['family_size']} tests"
         how = f"{tests.iloc[0]['test']}, {over}; * p corrected <= {alpha:g}"

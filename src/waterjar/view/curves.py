@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 BANDS = {"interval": "95 % t interval of", "std": "standard deviation of", "range": "range of"}
 BOUNDARY = "#C1272D"
 _BOUNDARY_LINE: dict[str, Any] = {"color": BOUNDARY, "linestyle": (0, (4, 3)), "linewidth": 1.0, "alpha": 0.8}
+_LIGHT_LINE: dict[str, Any] = {**_BOUNDARY_LINE, "linewidth": 0.7, "alpha": 0.4}
+FEW_TASKS = 6
+"""The boundaries of more tasks than this are drawn lightly: they would stand before what is shown."""
 Floats = NDArray[np.float64]
 
 
@@ -141,6 +144,11 @@ def _some(names: Sequence[str], between: str = ", ", most: int = 4) -> str:
     return between.join([*names[:most], *([f"{rest} more"] if rest > 0 else [])])
 
 
+def boundary_line(tasks: int, *, light: bool = False) -> dict[str, Any]:
+    """How the boundary between tasks is drawn: thin and pale where there are many of them."""
+    return _LIGHT_LINE if light or tasks > FEW_TASKS else _BOUNDARY_LINE
+
+
 def boundary_entry(marks: TaskMarks) -> dict[str, Any]:
     """label -> handle for a legend, where the boundary is not that of all cells."""
     from matplotlib.lines import Line2D  # noqa: PLC0415 - an extra
@@ -148,8 +156,10 @@ def boundary_entry(marks: TaskMarks) -> dict[str, Any]:
     return {marks.whose: Line2D([], [], **_BOUNDARY_LINE)} if marks.whose else {}
 
 
-def mark_tasks(ax: Axes, marks: TaskMarks, *, names: bool = True) -> None:
+def mark_tasks(ax: Axes, marks: TaskMarks, *, names: bool = True, light: bool = False) -> None:
     """A red dashed line where a task ends, and the name of each task above; names that would overlap are left out.
+
+    The lines of many tasks are thin and pale, and so are all where `light`.
 
     Where some cells do not change task there, a name over a stretch would speak of them too: `first | second` stands
     on the line instead, in its colour.
@@ -161,7 +171,7 @@ def mark_tasks(ax: Axes, marks: TaskMarks, *, names: bool = True) -> None:
     look: dict[str, Any]
     for place, (begin, name) in enumerate(marks.starts):
         if place:
-            ax.axvline(begin, zorder=1, **_BOUNDARY_LINE)
+            ax.axvline(begin, zorder=1, **boundary_line(len(marks.starts), light=light))
         if not marks.whose:
             text, left, look = f" {shown[name]}", begin, {"ha": "left", "color": "#555555"}
         else:

@@ -99,7 +99,8 @@ def test_the_same_bytes_twice_with_the_root_hashes_in_them(
     one, other = (figures.save(figures.draw(name, whole), tmp_path / f"{i}.{suffix}").read_bytes() for i in "ab")
     assert one == other
     streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", one, re.S)
-    plain = one + b"".join(zlib.decompress(s) for s in streams if s[:1] == b"x")
+    # a stream may itself end in \r, which the pattern takes for the line's end: only its checksum then lacks a byte
+    plain = one + b"".join(zlib.decompressobj().decompress(s) for s in streams if s[:1] == b"x")
     assert all(entry.root_hash.encode() in plain for entry in whole.study.entries if entry.root_hash)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.schema import REASONS
-from waterjar.view.curves import BOUNDARY, say
+from waterjar.view.curves import boundary_line, say
 from waterjar.view.figures._heatmap import hatch, panel_grid
 from waterjar.view.results import Source, by_cell, pick_layer, repeats_of, result_of, roots_in
 from waterjar.view.style import canvas, house_style, labels, stamp
@@ -110,10 +110,10 @@ def _panel(ax: Axes, part: pd.DataFrame, limits: tuple[float, float]) -> Any:
     step = -(-len(ticks) // 6)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(range(0, len(ticks), step), ticks[::step])
-    for i in range(1, len(tasks)):
-        if tasks[i] != tasks[i - 1]:
-            ax.axvline(i - 0.5, color=BOUNDARY, linestyle=(0, (4, 3)), linewidth=1.2)
-            ax.axhline(i - 0.5, color=BOUNDARY, linestyle=(0, (4, 3)), linewidth=1.2)
+    starts = [i for i in range(1, len(tasks)) if tasks[i] != tasks[i - 1]]
+    for i in starts:
+        for draw in (ax.axvline, ax.axhline):
+            draw(i - 0.5, **boundary_line(len(starts) + 1))
     ax.set_xlabel("total epoch")
     ax.set_ylabel("total epoch")
     return picture

@@ -13,6 +13,7 @@ import xarray as xr
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.view.curves import (
+    FEW_TASKS,
     TaskMarks,
     band_note,
     boundary_entry,
@@ -25,6 +26,7 @@ from waterjar.view.curves import (
 from waterjar.view.figures._heatmap import panel_grid
 from waterjar.view.results import Source, cell_labels, cell_order, roots_in, study_of
 from waterjar.view.style import (
+    COLOURS,
     axes,
     axis_end,
     canvas,
@@ -130,8 +132,9 @@ def learning_curves(
 ) -> Figure:
     """Draw `variable` over `over`; the line is the mean over repeats, the band their range (or interval, std).
 
-    Of a study with several evaluation sets, each set has a panel and each cell a line in it; in an `ax` of yours
-    everything is in one. Tasks are parted by dashed lines; `tasks` shows only steps in which one of them was trained.
+    Of a study with several evaluation sets, each set has a panel and each cell a line in it, and so it is of one cell
+    with more sets than there are colours; in an `ax` of yours everything is in one. Tasks are parted by dashed lines;
+    `tasks` shows only steps in which one of them was trained.
     """
     with house_style():
         table = data(source, variable=variable, group=group, eval_sets=eval_sets, tasks=tasks, over=over, band=band)
@@ -142,7 +145,7 @@ def learning_curves(
         tasks_of = task_marks({str(cell): part for cell, part in first.groupby("cell", sort=False)}, over)
         note = "\n".join(text for text in (note, tasks_of.note) if text) or None
         of_cell = line_styles(cell_order(source, table["cell"]))
-        if ax is None and len(sets) > 1 and table["cell"].nunique() > 1:
+        if ax is None and len(sets) > (1 if table["cell"].nunique() > 1 else len(COLOURS)):
             return stamp(_panels(table, sets, over, label, note, tasks_of, of_cell), roots_in(source))
         ax = axes(ax)
         several_cells, several_sets = (table[column].nunique() > 1 for column in ("cell", "eval_set"))
@@ -172,11 +175,14 @@ def _panels(
     figure = canvas(None, (size[0], size[1] + 0.6))
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     titles = labels(sets, most=40, width=30)
+    few = len(tasks.starts) <= FEW_TASKS
+    own = False
     for ax, eval_set in zip(panels, sets, strict=False):
         of_set = table[table["eval_set"] == eval_set]
         lines = {str(cell): part for cell, part in of_set.groupby("cell", sort=False)}
-        _lines(ax, lines, over, tasks, styles, bare=True)
-        ax.set_title(titles[eval_set], pad=14, fontsize=9)
+        _lines(ax, lines, over, tasks, styles, bare=True, names=few)
+        own |= _shade_own(ax, tasks, eval_set, float(table[over].max()))
+        ax.set_title(titles[eval_set], pad=14 if few else 4, fontsize=9)
     for ax in panels[len(sets) :]:
         ax.set_visible(False)
     for i, ax in enumerate(panels[: len(sets)]):
@@ -186,18 +192,36 @@ def _panels(
         if i % columns == 0:
             ax.set_ylabel(label)
     handles, names = panels[0].get_legend_handles_labels()
+    note = "\n".join(text for text in (note, "shaded: while it is trained itself" if own else "") if text) or None
     legend_outside(figure, {**dict(zip(names, handles, strict=True)), **boundary_entry(tasks)}, note)
     return figure
 
 
+def _shade_own(ax: Axes, tasks: TaskMarks, eval_set: str, end: float) -> bool:
+    """Shade the stretch in which the task of an evaluation set's name is trained, if all cells share it."""
+    for place, (begin, name) in enumerate(tasks.starts):
+        if name == eval_set and not tasks.whose and len(tasks.starts) > 1:
+            until = tasks.starts[place + 1][0] if place + 1 < len(tasks.starts) else end
+            ax.axvspan(begin, until, color="#f0e442", alpha=0.28, linewidth=0, zorder=0, gid="own")
+            return True
+    return False
+
+
 def _lines(
-    ax: Axes, lines: dict[str, pd.DataFrame], over: str, tasks: TaskMarks, styles: Styles, *, bare: bool = False
+    ax: Axes,
+    lines: dict[str, pd.DataFrame],
+    over: str,
+    tasks: TaskMarks,
+    styles: Styles,
+    *,
+    bare: bool = False,
+    names: bool = True,
 ) -> None:
     """The lines of one panel; `bare` where the legend is one below all panels."""
     shown_as = labels(lines, most=44, width=None if bare else 30)
     for name, part in lines.items():
         draw_curve(ax, part[over].to_numpy(float), part, styles[name], shown_as[name])
-    mark_tasks(ax, tasks)
+    mark_tasks(ax, tasks, names=names)
     shown = pd.concat(list(lines.values()))
     if not shown["mean"].notna().any():
         why = list(dict.fromkeys(shown.loc[shown["reason"] != "", "reason"]))

@@ -30,6 +30,8 @@ CAPTION = (
     "gave."
 )
 NEEDS = ()
+SPREAD_UP_TO, NUMBERS_UP_TO = 6, 16
+"""Tasks up to which squares have room for a number and its spread, or for a number."""
 
 
 def data(
@@ -108,7 +110,7 @@ def task_matrix(
         figure.colorbar(picture, ax=panels, panchor=False, label=f"{variable.replace('_', ' ')} ↑", shrink=0.8)
         counts = {int(n) for n in table.loc[table["mean"].notna(), "n"]}
         note = f"mean of {counted(counts, 'repeat')}" if counts else "no value"
-        if counts and max(counts) > 1:
+        if counts and max(counts) > 1 and tasks <= SPREAD_UP_TO:
             note += f", ± half the {BANDS[band].removesuffix(' of')}"
         foot_note(figure, note)
         return stamp(figure, roots_in(source))
@@ -128,10 +130,10 @@ def _panel(ax: Axes, part: pd.DataFrame, tasks: int) -> Any:
     half = (grid["high"] - grid["low"]) / 2
     texts = np.full(mean.shape, "", object)
     for place in zip(*np.nonzero(np.isfinite(mean)), strict=True):
-        spread = f"\n± {half[place]:.2f}" if np.isfinite(half[place]) and tasks <= 6 else ""
+        spread = f"\n± {half[place]:.2f}" if np.isfinite(half[place]) and tasks <= SPREAD_UP_TO else ""
         texts[place] = f"{mean[place]:.2f}{spread}"
-    if tasks <= 12:
-        write_in(ax, picture, texts, 8.0 if tasks <= 6 else 6.0)
+    if tasks <= NUMBERS_UP_TO:
+        write_in(ax, picture, texts, 8.0 if tasks <= SPREAD_UP_TO else 6.0 if tasks <= 12 else 5.5)
     ax.set_anchor("W")  # of one column, it stands where the others begin
     ax.grid(False)
     shown = labels([*trained, *evaluated], most=14)

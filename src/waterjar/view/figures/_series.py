@@ -1,0 +1,223 @@
+"""A metric as it goes on, seed by seed: over snapshots, over tasks, or so far at every evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from waterjar.diagnose.labelled import NOT_RECORDED, UNDEFINED
+from waterjar.diagnose.registry import Metric, find_metric
+from waterjar.diagnose.study import Diagnosis
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.schema import REASONS
+from waterjar.view.figures._so_far import SO_FAR, SoFar, of_own_task, over_steps
+from waterjar.view.results import by_cell, pick_layer, repeats_of
+from waterjar.view.style import axis_end
+
+MATTER: dict[str, tuple[str, ...]] = {
+    "rigidity": ("ad_restricted", "pd", "sfr_rel", "patched_accuracy", "masked_accuracy"),
+    "continual": (
+        "average_accuracy", "learning_accuracy", "forgetting", "remembering", "forward_transfer", "learning_time",
+    ),
+    "plasticity": ("dormant_units", "effective_rank", "weight_magnitude", "weight_change_task"),
+    "geometry": ("capacity", "dimension", "radius"),
+    "drift": ("cka", "probe_accuracy", "probe_forgetting"),
+}  # fmt: skip
+"""family -> the few metrics that are shown where none are named."""
+
+EPOCH, TASK = "total_epoch", "task"
+SNAPSHOTS = ("mean", "final")
+_AT_TASKS = ("learning_accuracy",)
+COLUMNS = ("metric", "cell", "seed", "layer", "axis", "place", "train_task", "x", "value", "reason")
+Floats = NDArray[np.float64]
+Codes = NDArray[np.uint8]
+
+
+def family_needs(names: Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    """The families of the metrics named; `default` where none are. No metrics at all is an error."""
+    if names is None:
+        return default
+    if isinstance(names, str) or not names:
+        raise WaterjarError(f"metrics={names!r}: a list of names, such as {list(MATTER['continual'][:3])}, is needed")
+    return tuple(dict.fromkeys(find_metric(name).family for name in names))
+
+
+def that_matter(diagnosis: Diagnosis, *, with_course: bool = False) -> list[str]:
+    """Those of MATTER that have a value somewhere, in its order; `with_course`: and that go on over training."""
+    found = []
+    for name in (name for names in MATTER.values() for name in names):
+        result = diagnosis.results.get(find_metric(name).family)
+        if result is None or find_metric(name).scalar not in result:
+            continue
+        if with_course and not has_course(diagnosis, name):
+            continue
+        if np.isfinite(result[find_metric(name).scalar].values).any():
+            found.append(name)
+    return found
+
+
+def has_course(diagnosis: Diagnosis, name: str) -> bool:
+    """Whether a metric that was measured has more than one number per seed."""
+    result = diagnosis.results.get(find_metric(name).family)
+    if result is None:
+        return False
+    here = result[name].dims if name in result else ()
+    return name in (*SO_FAR, *_AT_TASKS) or bool({"snapshot", "train_task", "eval_task"} & set(here))
+
+
+def course(diagnosis: Diagnosis, name: str, *, layer: str | None = None) -> pd.DataFrame:
+    """One row per cell, seed and place: metric, cell, seed, layer, axis, place, train_task, x, value, reason.
+
+    `axis` is total_epoch (place is a snapshot or step) or task (x counts them from 1). Of a layer's metrics the layer
+    is the last one by default; of similarities the one to the first snapshot is taken; over pairs of tasks, eval sets
+    and parameters it is the mean of those that are defined, as in the family's own summary. Places that a cell has
+    not, or at which nothing was recorded for it, are left out.
+    """
+    metric, result = find_metric(name), _result(diagnosis, name)
+    names = {str(cell): str(shown) for cell, shown in zip(result["cell"].values, result["name"].values, strict=True)}
+    if name in SO_FAR:
+        parts = [_rows(name, names[cell], "", EPOCH, made) for cell, made in over_steps(diagnosis.study, result, name)]
+    elif name in _AT_TASKS:
+        parts = [_rows(name, names[cell], "", TASK, made) for cell, made in of_own_task(diagnosis.study, result)]
+    elif not has_course(diagnosis, name):
+        raise WaterjarError(f"{name} is one number per repeat and has no course: metric_boxes shows it")
+    elif "snapshot" in result[name].dims:
+        parts = [_rows(name, cell, shown, EPOCH, made) for cell, shown, made in _over_snapshots(result, metric, layer)]
+    else:
+        parts = [_rows(name, cell, "", TASK, made) for cell, made in _over_tasks(result, metric)]
+    kept = [part for part in parts if len(part)]
+    return pd.concat(kept, ignore_index=True) if kept else pd.DataFrame(columns=list(COLUMNS))
+
+
+def per_repeat(diagnosis: Diagnosis, names: Sequence[str], *, snapshots: str = "mean") -> pd.DataFrame:
+    """One row per metric, cell and seed: metric, cell, seed, value, missing (why), left_out, how.
+
+    The mean over tasks of a metric of tasks, as the family takes it. Of a metric of snapshots `snapshots` says
+    which: their mean (`left_out` counts those at which it is undefined), or the last one, which tables and tests use.
+    Either is the mean over layers.
+    """
+    if snapshots not in SNAPSHOTS:
+        raise unknown_name("snapshots", snapshots, SNAPSHOTS)
+    table = diagnosis.table(names).assign(left_out=0, how="")
+    for name in dict.fromkeys(names):
+        result = _result(diagnosis, name)
+        if name in result and "snapshot" in result[name].dims:
+            here = table["metric"] == name
+            table.loc[here, "how"] = "mean over snapshots" if snapshots == "mean" else "at the end"
+            if snapshots == "mean":
+                table.loc[here, ["value", "reason", "left_out"]] = _means(result, name, table[here]).to_numpy()
+        elif name in result and {"train_task", "eval_task"} & set(result[name].dims):
+            table.loc[table["metric"] == name, "how"] = "mean over tasks"
+    table = table.astype({"value": float, "left_out": int})
+    table["missing"] = table["reason"].replace(REASONS[0], "")
+    return table[["metric", "name", "seed", "value", "missing", "left_out", "how"]].rename(columns={"name": "cell"})
+
+
+def axis_title(diagnosis: Diagnosis, name: str) -> str:
+    """A metric's name with its unit and the arrow that says which way is better."""
+    metric = diagnosis.declared(name)
+    return name.replace("_", " ") + axis_end(metric.units, metric.direction)
+
+
+def flattened(diagnosis: Diagnosis, name: str, layer: str | None = None) -> str:
+    """What a course shows of a metric that has more than a number per seed and snapshot; empty where it has not."""
+    result = _result(diagnosis, name)
+    if name not in result or "snapshot" not in (dims := result[name].dims):
+        return ""
+    said = []
+    if "layer" in dims and result.sizes["layer"] > 1:
+        said.append(layer or str(result["layer"].values[-1]))
+    said += ["to the first snapshot"] * ("reference" in dims)
+    said += [f"mean over {word}s" for dim, word in (("eval_set", "set"), ("parameter", "parameter")) if dim in dims]
+    return ", ".join(said)
+
+
+def mean_of_defined(values: Floats, codes: Codes) -> tuple[Floats, Codes]:
+    """(..., many) -> (...): undefined ones are left out; where any other is missing, so is the mean, as in families.
+
+    >>> mean_of_defined(np.array([1.0, 3.0, np.nan]), np.array([0, 0, UNDEFINED], np.uint8))[0].item()
+    2.0
+    """
+    kept = codes == 0
+    missing = np.where(codes == UNDEFINED, 0, codes).max(-1, initial=0)
+    count = kept.sum(-1)
+    known = (count > 0) & (missing == 0)
+    mean = np.where(known, np.where(kept, values, 0.0).sum(-1) / np.maximum(count, 1), np.nan)
+    return mean, np.where(known, 0, np.where(missing > 0, missing, UNDEFINED)).astype(np.uint8)
+
+
+def _result(diagnosis: Diagnosis, name: str) -> xr.Dataset:
+    metric = find_metric(name)
+    result = diagnosis.results.get(metric.family)
+    if result is None or metric.scalar not in result:
+        why = diagnosis.passed_over.get(metric.family, f"{metric.family} did not measure it")
+        raise WaterjarError(f"metric '{name}' has no value here: {why}")
+    return result
+
+
+def _rows(name: str, cell: str, layer: str, axis: str, made: SoFar) -> pd.DataFrame:
+    repeats, places = made.values.shape
+    return pd.DataFrame({
+        "metric": name, "cell": cell, "seed": np.repeat(made.seeds, places), "layer": layer, "axis": axis,
+        "place": np.tile(made.place, repeats), "train_task": made.train_task * repeats, "x": np.tile(made.x, repeats),
+        "value": made.values.ravel(), "reason": np.array(REASONS, object)[made.codes.ravel()],
+    })  # fmt: skip
+
+
+def _flat(one: xr.Dataset, name: str, along: str) -> tuple[Floats, Codes, Any]:
+    """(repeat, along) of a variable, the mean over its other dimensions; of references the first."""
+    if "reference" in one[name].dims:
+        one = one.isel(reference=0)
+    rest = [str(dim) for dim in one[name].dims if dim not in ("repeat", along)]
+    values, codes, seeds = repeats_of(one, name, along, *rest)
+    shape = (*values.shape[:2], math.prod(values.shape[2:]))
+    return (*mean_of_defined(values.reshape(shape), codes.reshape(shape)), seeds)
+
+
+def _there(values: Floats, codes: Codes) -> NDArray[np.bool_]:
+    """(place,): where anything was recorded for any seed."""
+    found: NDArray[np.bool_] = ~(np.isnan(values) & (codes == NOT_RECORDED)).all(axis=0)
+    return found
+
+
+def _over_snapshots(result: xr.Dataset, metric: Metric, layer: str | None) -> Iterator[tuple[str, str, SoFar]]:
+    for cell, whole in by_cell(result):
+        one, chosen = pick_layer(whole, layer) if "layer" in whole[metric.name].dims else (whole, "")
+        if "layer" in one[metric.name].dims:  # no layer was recorded at all
+            continue
+        values, codes, seeds = _flat(one, metric.name, "snapshot")
+        x = one[EPOCH].values.astype(float)
+        kept = _there(values, codes) & ~np.isnan(x)
+        tasks = one["train_task"].values.astype(str)[kept].tolist()
+        place = one["snapshot"].values[kept]
+        yield cell, chosen, SoFar(values[:, kept], codes[:, kept], seeds, place, x[kept], tasks)
+
+
+def _over_tasks(result: xr.Dataset, metric: Metric) -> Iterator[tuple[str, SoFar]]:
+    along = "train_task" if "train_task" in result[metric.name].dims else "eval_task"
+    for cell, one in by_cell(result):
+        values, codes, seeds = _flat(one, metric.name, along)
+        kept = _there(values, codes)
+        tasks = one[along].values[kept]
+        yield cell, SoFar(values[:, kept], codes[:, kept], seeds, tasks, tasks + 1.0, [str(task) for task in tasks])
+
+
+def _means(result: xr.Dataset, name: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """value, reason, left_out of the mean over snapshots, for the rows of a table."""
+    found: dict[tuple[str, int], tuple[float, str, int]] = {}
+    for cell, one in by_cell(result):
+        values, codes, seeds = _flat(one, name, "snapshot")
+        kept = _there(values, codes)
+        mean, why = mean_of_defined(values[:, kept], codes[:, kept])
+        undefined = (codes[:, kept] == UNDEFINED).sum(-1)
+        for seed, value, code, n in zip(seeds.tolist(), mean.tolist(), why.tolist(), undefined.tolist(), strict=True):
+            found[cell, seed] = (value, REASONS[code], n if code == 0 else 0)
+    none = (np.nan, REASONS[NOT_RECORDED], 0)
+    made = [found.get((cell, int(seed)), none) for cell, seed in zip(rows["name"], rows["seed"], strict=True)]
+    return pd.DataFrame(made, columns=["value", "reason", "left_out"])
