@@ -88,6 +88,14 @@ class TestDrawing:
         assert len(text.splitlines()) == len(files)
         assert "geometry_stack: not drawn: no run has recorded features" in told
 
+    def test_an_album_has_a_folder_for_every_algorithm(self, study: Path, tmp_path: Path) -> None:
+        found = json.loads(run(study, "--figure", "album", "--out", tmp_path, "--where", "learner=late", "--json")[0])
+        files = list((tmp_path / "figures").rglob("*.png"))
+        assert {str(path) for path in files} == set(found["drawn"].values())
+        assert {path.name for path in files} >= {"learning_curves.png", "task_matrix.png"}
+        assert {path.parent.name for path in files} == {"late"}
+        assert any("features" in why for why in found["passed_over"].values())
+
     def test_json(self, study: Path, tmp_path: Path) -> None:
         found = json.loads(run(study, "--figure", "tau_heatmap", "--out", tmp_path / "x.png", "--json")[0])
         assert found == {"drawn": {"tau_heatmap": str(tmp_path / "x.png")}, "passed_over": {}}
@@ -103,6 +111,8 @@ class TestDrawing:
             (["--figure", "eri_summary", "--out", "x.pdf", "--set", "threshold=[1"], "cannot be read"),
             (["--figure", "eri_summary", "--out", "x.pdf", "--set", "figure=1"], "figure is for Python"),
             (["--figure", "all", "--out", "x.pdf"], "a folder would be right"),
+            (["--figure", "album", "--out", __file__], "a folder would be right for an album"),
+            (["--figure", "album", "--out", "x", "--set", "band=std"], "--set is for one figure"),
             (["--figure", "all", "--out", "x", "--format", "gif"], "'gif' is unknown"),
             (["--figure", "all", "--out", "x", "--set", "band=std"], "--set is for one figure"),
             (["--figure", "geometry_stack", "--out", "x.pdf"], "no run has recorded features"),

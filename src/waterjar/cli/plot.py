@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 NAME = "plot"
 FORMATS = ("pdf", "svg", "png")
-ALL = "all"
+ALL, ALBUM = "all", "album"
 
 
 def command(
     path: Annotated[Path | None, typer.Argument(help="A study, or a run.")] = None,
-    figure: Annotated[str | None, typer.Option(help="The figure's name, or all; --list has them.")] = None,
-    out: Annotated[Path | None, typer.Option(help="x.pdf, x.svg or x.png; of all figures, a folder.")] = None,
+    figure: Annotated[
+        str | None, typer.Option(help="The figure's name, or all, or album: every algorithm's own; --list has them.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="x.pdf, x.svg or x.png; of several figures, a folder.")] = None,
     sets: Set = None,
     where: Where = None,
     kind: Annotated[str, typer.Option("--format", help="Of all figures: pdf, svg or png.")] = "pdf",
@@ -41,15 +43,15 @@ def command(
         return
     if path is None or figure is None or out is None:
         raise WaterjarError("a study, a figure and a file are needed: waterjar plot DIR --figure NAME --out x.pdf")
-    if figure != ALL and figure not in figures.available():
-        raise unknown_name("--figure", figure, [*figures.available(), ALL])
+    if figure not in (*figures.available(), ALL, ALBUM):
+        raise unknown_name("--figure", figure, [*figures.available(), ALL, ALBUM])
     if kind not in FORMATS:
         raise unknown_name("--format", kind, FORMATS)
     settings = _settings(sets)
-    if figure == ALL:
+    if figure in (ALL, ALBUM):
         if settings:
             raise WaterjarError("--set is for one figure: name it with --figure")
-        drawn = _all(study_at(path, where), out, kind)
+        drawn = _all(study_at(path, where), out, kind) if figure == ALL else _album(study_at(path, where), out)
     else:
         check_target(out)
         found = _measured(study_at(path, where), figures.describe(figure), settings)
@@ -120,6 +122,22 @@ def _measured(study: Study, about: Description, settings: dict[str, Any]) -> Dia
             found.results.update(one.results)
             found.seals.update(one.seals)
     return found
+
+
+def _album(study: Study, folder: Path) -> dict[str, dict[str, str]]:
+    """PNG, under figures/{data set}/{algorithm}/ in the folder."""
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.view.album import album  # noqa: PLC0415
+
+    if folder.is_file():
+        raise WaterjarError(f"--out {folder}: a folder would be right for an album")
+    found = run_diagnose(study, None, {}, fresh=False)
+    warn(found)
+    made = album(found, folder)
+    return {
+        "drawn": {name: str(file) for name, file in made.items() if isinstance(file, Path)},
+        "passed_over": {name: why for name, why in made.items() if isinstance(why, str)},
+    }
 
 
 def _all(study: Study, folder: Path, kind: str) -> dict[str, dict[str, str]]:

@@ -75,7 +75,7 @@ def command(
     if not as_json:
         _print_final(done)
     found, passed_over = _analysed(done, wanted, getattr(analysis, "settings", {}))
-    drawn = _drawn(found, folder, passed_over) if wanted and analysis.figures else {}
+    drawn = _drawn(found, wanted, folder, passed_over) if wanted and analysis.figures else {}
     if as_json:
         runs = [_final(run) for run in done]
         print_json({"study": str(folder), "runs": runs, "figures": drawn, "passed_over": passed_over})
@@ -108,16 +108,19 @@ def _analysed(study: Any, wanted: Sequence[str], settings: Mapping[str, Any]) ->
     return found, passed_over
 
 
-def _drawn(found: Diagnosis, folder: Path, passed_over: dict[str, str]) -> dict[str, str]:
+def _drawn(found: Diagnosis, wanted: Sequence[str], folder: Path, passed_over: dict[str, str]) -> dict[str, str]:
+    """Every algorithm's figures; those of families that nobody asked for are not missed."""
+    from waterjar.diagnose.registry import families  # noqa: PLC0415
     from waterjar.errors import WaterjarError  # noqa: PLC0415
-    from waterjar.view.album import album  # noqa: PLC0415
+    from waterjar.view.album import album, not_measured  # noqa: PLC0415
 
     try:
         made = album(found, folder)
     except WaterjarError as error:  # without matplotlib none can be drawn; what was measured is there all the same
         passed_over["figures"] = str(error)
         return {}
-    passed_over |= {name: why for name, why in made.items() if isinstance(why, str)}
+    expected = {not_measured(family) for family in families() if family not in wanted}
+    passed_over |= {name: why for name, why in made.items() if isinstance(why, str) and why not in expected}
     return {name: str(file) for name, file in made.items() if isinstance(file, Path)}
 
 

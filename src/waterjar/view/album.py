@@ -152,8 +152,13 @@ def _comparing(diagnosis: Diagnosis, metrics: Sequence[str], pairs: Sequence[tup
 def _measured(source: Source) -> Diagnosis:
     """Everything, of a run or study; a diagnosis as it is: families that it has not are not to be measured now."""
     found = source if isinstance(source, Diagnosis) else diagnose(study_of(source, "an album shows runs"))
-    absent = {family: f"{family} was not measured" for family in families() if family not in found.results}
+    absent = {family: not_measured(family) for family in families() if family not in found.results}
     return replace(found, passed_over={**absent, **found.passed_over})
+
+
+def not_measured(family: str) -> str:
+    """Why a figure of a family that a diagnosis has not is not drawn."""
+    return f"{family} was not measured"
 
 
 def _drawn(page: Page, diagnosis: Diagnosis, target: Path) -> Path | str:
