@@ -55,6 +55,7 @@ def check(folder: Path, expected: waterjar.Run) -> None:
     assert best[0].read_bytes() == best[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_killed_twice(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, "derpp", kills=2, seed=3)
 

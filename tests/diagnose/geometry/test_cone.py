@@ -197,6 +197,26 @@ def test_any_number_of_workers_gives_the_same_bits() -> None:
     assert (alone.nearest == together.nearest).all()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_margins_leave_out_only_what_needs_no_second_look(kind: str) -> None:
+    """With them, `kinds` tests few draws; without, all."""
+    for seed in range(6):
+        problem = case(seed, draws=20, kind=kind)
+        known, unknown = solved(problem, margin=True), solved(problem)
+        assert known.margin.shape == (20,) and unknown.margin.size == 0
+        assert (known.coefficients() == unknown.coefficients()).all()
+        np.testing.assert_array_equal(cone.kinds(known), cone.kinds(unknown))
+
+
+def test_margin_is_the_distance_to_another_support() -> None:
+    problem = case(3, draws=20, kind="relu")
+    found = solved(problem, margin=True)
+    beta = np.abs(found.weights())
+    g = np.abs(found.products - found.points() @ found.of.units.T)
+    expected = np.where(beta > 0, beta, g).min(axis=1)
+    np.testing.assert_allclose(found.margin, expected, rtol=1e-9, atol=1e-12 * np.linalg.norm(problem.t))
+
+
 def test_without_a_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cone, "GRAM_POINTS", 0)
     for seed in range(28):

@@ -22,6 +22,7 @@ Flags = NDArray[np.bool_]
 CUT = 1e-10  # eigenvalues below this are zero, in the pseudo-inverse of a matrix with unit diagonal
 ROUNDING = 1e-13  # an axis whose square is below this share of its anchor's and centre's is zero
 EPSILON = 2.2e-16
+_U = np.uint64  # numba tests every index for being negative, unless it cannot be
 
 # Columns of the table of draws.
 BB, CC = 0, 1  # b and c
@@ -31,8 +32,8 @@ CENTER_COSINE, CENTER_INNER = 6, 7  # of the centres without this draw: for thei
 COLUMNS = 8
 # Layers of the sums over draws (.., manifold, manifold).
 AXIS_COSINES, CENTER_AXIS_COSINES, AXIS_INNERS, CENTER_AXIS_INNERS = 0, 1, 2, 3
-AXIS_PAIRS, CENTER_AXIS_PAIRS, PAIRS, PAIRS_AGAIN = 4, 5, 6, 7  # over how many draws each of these sums is
-LAYERS = 8
+AXIS_PAIRS, CENTER_AXIS_PAIRS, PAIRS = 4, 5, 6  # over how many draws the first, the second, the last two of these are
+LAYERS = 7
 
 
 @entry
@@ -89,22 +90,37 @@ def inner_products(
 
     products (draw, point) = u . t; to_center (point, manifold) = u . S0.
     """
-    row = np.zeros(own.shape[1])
+    manifolds, slots = own.shape[1], members.shape[1]
+    point, manifold = np.empty(slots, np.uint64), np.empty(slots, np.uint64)
+    w, part, column = np.empty(slots), np.zeros(slots), np.zeros(manifolds)
     for q in range(count.size):
-        for a in range(count[q]):
-            i, w = members[q, a], weights[q, a]
-            m = owner[i]
-            along[q, m] += w * products[q, i]
-            for n in range(mixed.shape[2]):
-                mixed[q, m, n] = fma(w, to_center[i, n], mixed[q, m, n])
-            for b in range(a):
-                j = members[q, b]
-                row[owner[j]] += weights[q, b] * gram[i, j]
-            own[q, m, m] += w * w * gram[i, i]
-            for n in range(row.size):
-                own[q, m, n] += w * row[n]
-                own[q, n, m] += w * row[n]
-                row[n] = 0.0
+        k = count[q]
+        for a in range(k):
+            i = members[q, a]
+            point[a], manifold[a], w[a], m = _U(i), _U(owner[i]), weights[q, a], owner[i]
+            along[q, m] += w[a] * products[q, i]
+            for n in range(manifolds):
+                mixed[q, m, n] = fma(w[a], to_center[i, n], mixed[q, m, n])
+        begin = 0
+        for b in range(k):  # the points of a manifold stand together: part = their products with all that come later
+            i, n, weight = point[b], manifold[b], w[b]
+            for a in range(_U(b + 1), _U(k)):
+                part[a] += weight * gram[i, point[a]]
+            if b + 1 < k and manifold[b + 1] == n:
+                continue
+            for a in range(begin, b + 1):
+                own[q, n, n] += w[a] * w[a] * gram[point[a], point[a]]
+                own[q, n, n] += w[a] * part[a]  # twice: (a, b) and (b, a)
+                own[q, n, n] += w[a] * part[a]
+                part[a] = 0.0
+            for a in range(_U(b + 1), _U(k)):
+                column[manifold[a]] += w[a] * part[a]
+                part[a] = 0.0
+            for m in range(manifolds):
+                if column[m] != 0.0:
+                    own[q, m, n] = own[q, n, m] = column[m]
+                    column[m] = 0.0
+            begin = b + 1
 
 
 @inner
@@ -147,7 +163,11 @@ def _quadratic(matrix: Floats, size: int, v: Floats, cut: float, lower: Floats, 
             for b in range(a + 1):
                 out[b] += inverse[a, b] * part
         return total
-    values, vectors = np.linalg.eigh(matrix[:size, :size].copy())
+    own = np.empty((size, size))
+    for a in range(size):
+        for b in range(size):
+            own[a, b] = matrix[a, b]
+    values, vectors = np.linalg.eigh(own)
     for e in range(size):
         if values[e] > cut:
             part = 0.0
@@ -197,7 +217,7 @@ def measure_draws(
     solved: Floats,
     sums: Floats,
 ) -> None:
-    """Fill the table (draw, column), the terms of b and c by manifold (draw, 2, manifold), and the sums by pairs.
+    """Fill the table (draw, column); add up the terms of b and c by manifold (2, manifold), and the sums by pairs.
 
     solved (draw, 2, manifold): the M^+ S1 t of b and of c.
 
@@ -208,7 +228,10 @@ def measure_draws(
     axis, both = np.empty((manifolds, manifolds)), np.empty((manifolds, manifolds))
     lower, inverse = np.empty((manifolds, manifolds)), np.empty((manifolds, manifolds))
     v, w, out, least = np.empty(manifolds), np.empty(manifolds), np.empty(manifolds), np.empty(manifolds)
-    rows, roots = np.empty(manifolds, np.int64), np.empty(manifolds)
+    rows, roots, of_center = np.empty(manifolds, np.int64), np.empty(manifolds), np.empty(manifolds)
+    whole = 0.0
+    for m in range(manifolds):
+        of_center[m] = 1.0 / math.sqrt(center[m, m]) if center[m, m] > 0.0 else 0.0
     for q in range(own.shape[0]):
         size = 0
         for m in range(manifolds):
@@ -223,8 +246,8 @@ def measure_draws(
                 n = rows[b]
                 axis[a, b] = own[q, m, n] - mixed[q, m, n] - mixed[q, n, m] + center[m, n]
                 both[a, b] = axis[a, b] + center[m, n]
-        _pairs(axis, mixed[q], center, rows, size, least, table[q], sums)
-        _without(own[q], mixed[q], center, used[q], draws, table[q])
+        whole += _pairs(axis, mixed[q], center, rows, size, least, of_center, roots, table[q], sums)
+        _without(own[q], mixed[q], center, used[q], draws, roots, out, table[q])
         for which in range(2):
             matrix, along_it = (axis, v) if which == 0 else (both, w)
             cut = max(CUT, 10.0 * _unit_diagonal(matrix, along_it, least, size, roots))
@@ -232,67 +255,93 @@ def measure_draws(
                 out[a] = 0.0
             table[q, which] = _quadratic(matrix, size, along_it, cut, lower, inverse, out)
             for a in range(size):
-                parts[q, which, rows[a]] = along_it[a] * out[a]
+                parts[which, rows[a]] += along_it[a] * out[a]
                 solved[q, which, rows[a]] = roots[a] * out[a]
+    for m in range(manifolds):
+        for n in range(manifolds):
+            for layer in range(AXIS_PAIRS, LAYERS):
+                sums[layer, m, n] += whole
+            if m < n:
+                sums[AXIS_COSINES, m, n], sums[AXIS_INNERS, m, n] = sums[AXIS_COSINES, n, m], sums[AXIS_INNERS, n, m]
 
 
-@allocating
+@inner
 def _pairs(
-    axis: Floats, mixed: Floats, center: Floats, rows: Integers, size: int, least: Floats, row: Floats, sums: Floats
-) -> None:
-    """Alignments of one draw: axes with axes (m, n), and centre m with axis n."""
-    totals, counts = np.zeros(4), np.zeros(2)
-    inverse, of_center = np.zeros(size), np.zeros(size)  # 1 / length; 0: it has none
+    axis: Floats,
+    mixed: Floats,
+    center: Floats,
+    rows: Integers,
+    size: int,
+    least: Floats,
+    of_center: Floats,
+    inverse: Floats,
+    row: Floats,
+    sums: Floats,
+) -> float:
+    """Alignments of one draw: axes with axes (m, n), n < m alone in the sums, and centre m with axis n.
+
+    of_center (manifold), and room for `inverse`: 1 / length, 0 where there is none. Returns 1 if all pairs are there:
+    they are then still to be counted.
+    """
+    with_axis, with_center, with_both = 0, 0, 0
+    for a in range(size):
+        inverse[a] = 1.0 / math.sqrt(axis[a, a]) if axis[a, a] > ROUNDING * least[a] else 0.0
+        with_axis += 1 if inverse[a] > 0.0 else 0
+        with_center += 1 if of_center[rows[a]] > 0.0 else 0
+        with_both += 1 if inverse[a] > 0.0 and of_center[rows[a]] > 0.0 else 0
+    whole = with_both == center.shape[0]
+    cosine, cross_cosine, product, cross_product = 0.0, 0.0, 0.0, 0.0
     for a in range(size):
         m = rows[a]
-        inverse[a] = 1.0 / math.sqrt(axis[a, a]) if axis[a, a] > ROUNDING * least[a] else 0.0
-        of_center[a] = 1.0 / math.sqrt(center[m, m]) if center[m, m] > 0.0 else 0.0
-    for a in range(size):
-        for b in range(size):
-            if a == b:
-                continue
-            m, n = rows[a], rows[b]
-            cross = mixed[n, m] - center[m, n]
-            totals[2] += abs(axis[a, b])
-            totals[3] += abs(cross)
-            sums[AXIS_INNERS, m, n] += abs(axis[a, b])
-            sums[CENTER_AXIS_INNERS, m, n] += abs(cross)
-            sums[PAIRS, m, n] += 1.0
-            sums[PAIRS_AGAIN, m, n] += 1.0
-            if inverse[b] > 0.0 and of_center[a] > 0.0:
-                cosine = cross * of_center[a] * inverse[b]
-                totals[1] += cosine
-                counts[1] += 1.0
-                sums[CENTER_AXIS_COSINES, m, n] += cosine
-                sums[CENTER_AXIS_PAIRS, m, n] += 1.0
-            if inverse[b] > 0.0 and inverse[a] > 0.0:
-                cosine = axis[a, b] * inverse[a] * inverse[b]
-                totals[0] += cosine
-                counts[0] += 1.0
-                sums[AXIS_COSINES, m, n] += cosine
-                sums[AXIS_PAIRS, m, n] += 1.0
-    row[AXIS_COSINE] = totals[0] / counts[0] if counts[0] > 0.0 else math.nan
-    row[CENTER_AXIS_COSINE] = totals[1] / counts[1] if counts[1] > 0.0 else math.nan
-    pairs = size * (size - 1)
-    row[AXIS_INNER] = totals[2] / pairs if pairs > 0 else math.nan
-    row[CENTER_AXIS_INNER] = totals[3] / pairs if pairs > 0 else math.nan
+        for b in range(a):
+            n = rows[b]
+            value = abs(axis[a, b])
+            sums[AXIS_INNERS, m, n] += value
+            product += value
+            value = axis[a, b] * inverse[a] * inverse[b]
+            sums[AXIS_COSINES, m, n] += value
+            cosine += value
+            one, other = mixed[n, m] - center[m, n], mixed[m, n] - center[n, m]
+            sums[CENTER_AXIS_INNERS, m, n] += abs(one)
+            sums[CENTER_AXIS_INNERS, n, m] += abs(other)
+            cross_product += abs(one) + abs(other)
+            one, other = one * of_center[m] * inverse[b], other * of_center[n] * inverse[a]
+            sums[CENTER_AXIS_COSINES, m, n] += one
+            sums[CENTER_AXIS_COSINES, n, m] += other
+            cross_cosine += one + other
+            if not whole:
+                both = 1.0 if inverse[a] > 0.0 and inverse[b] > 0.0 else 0.0
+                sums[AXIS_PAIRS, m, n] += both
+                sums[AXIS_PAIRS, n, m] += both
+                sums[CENTER_AXIS_PAIRS, m, n] += 1.0 if of_center[m] > 0.0 and inverse[b] > 0.0 else 0.0
+                sums[CENTER_AXIS_PAIRS, n, m] += 1.0 if of_center[n] > 0.0 and inverse[a] > 0.0 else 0.0
+                sums[PAIRS, m, n] += 1.0
+                sums[PAIRS, n, m] += 1.0
+    of_axes, of_both, pairs = with_axis * (with_axis - 1), with_axis * with_center - with_both, size * (size - 1)
+    row[AXIS_COSINE] = 2.0 * cosine / of_axes if of_axes > 0 else math.nan
+    row[CENTER_AXIS_COSINE] = cross_cosine / of_both if of_both > 0 else math.nan
+    row[AXIS_INNER] = 2.0 * product / pairs if pairs > 0 else math.nan
+    row[CENTER_AXIS_INNER] = cross_product / pairs if pairs > 0 else math.nan
+    return 1.0 if whole else 0.0
 
 
-@allocating
-def _without(own: Floats, mixed: Floats, center: Floats, used: Flags, draws: Integers, row: Floats) -> None:
-    """Alignment of the centres if this draw had not been: S0 becomes f S0 - (f - 1) S with f = n / (n - 1)."""
+@inner
+def _without(
+    own: Floats, mixed: Floats, center: Floats, used: Flags, draws: Integers, f: Floats, inverse: Floats, row: Floats
+) -> None:
+    """Alignment of the centres if this draw had not been: S0 becomes f S0 - (f - 1) S with f = n / (n - 1).
+
+    Room for f and for 1 / the length of what it becomes: a centre of zero has no direction.
+    """
     manifolds = center.shape[0]
-    f, square = np.ones(manifolds), np.empty(manifolds)
     for m in range(manifolds):
-        if used[m] and draws[m] > 1:
-            f[m] = draws[m] / (draws[m] - 1.0)
-        square[m] = (
+        f[m] = draws[m] / (draws[m] - 1.0) if used[m] and draws[m] > 1 else 1.0
+        square = (
             f[m] * f[m] * center[m, m]
             - 2.0 * f[m] * (f[m] - 1.0) * mixed[m, m]
             + (f[m] - 1.0) * (f[m] - 1.0) * own[m, m]
         )
-        if square[m] <= ROUNDING * f[m] * f[m] * center[m, m]:
-            square[m] = 0.0
+        inverse[m] = 1.0 / math.sqrt(square) if square > ROUNDING * f[m] * f[m] * center[m, m] else 0.0
     cosine, inner_product, pairs, counted = 0.0, 0.0, 0, 0
     for m in range(manifolds):
         for n in range(m):
@@ -306,9 +355,7 @@ def _without(own: Floats, mixed: Floats, center: Floats, used: Flags, draws: Int
             )
             inner_product += abs(product)
             counted += 1
-            both = square[m] * square[n]
-            if both > 0.0:  # a centre of zero has no direction
-                cosine += product / math.sqrt(both)
-                pairs += 1
+            cosine += product * (inverse[m] * inverse[n])
+            pairs += 1 if inverse[m] > 0.0 and inverse[n] > 0.0 else 0
     row[CENTER_COSINE] = cosine / pairs if pairs > 0 else math.nan
     row[CENTER_INNER] = inner_product / counted if counted > 0 else math.nan

@@ -155,7 +155,7 @@ def _prices(of: Problem, coarse: bool, k: int, refused: int, work: Work) -> tupl
     v, ids, g = work.v, work.ids, work.g
     blocked = 0.0
     if coarse:
-        subtract_coarse(of.h, of.coarse, k, v, ids, work.g_coarse)
+        subtract_coarse(work.h_coarse, of.coarse, k, v, ids, work.g_coarse)
         for a in range(k):
             work.g_coarse[ids[MEMBERS, a]] = 0.0
         for a in range(refused):
@@ -292,6 +292,21 @@ def finish(of: Problem, k: int, work: Work) -> tuple[int, float]:
     return k, (worst + hidden) / of.scale if of.scale > 0.0 else 0.0
 
 
+@inlined
+def _margin(k: int, norms: Floats, work: Work) -> float:
+    """The smallest |beta| of members and |g| of all others but zero points. Uses up g."""
+    least = math.inf
+    for a in range(k):
+        least = min(least, abs(work.v[BETA, a]))
+        work.g[work.ids[MEMBERS, a]] = math.inf
+    work.number[0] = least
+    lowest = work.number_bits[0]
+    for i in range(norms.size):  # the order of positive numbers is that of their bits: see `_worst`
+        lowest = min(lowest, work.bits[i] & ~MINUS if norms[i] > 0.0 else lowest)
+    work.number_bits[0] = lowest
+    return float(work.number[0])
+
+
 @inner
 def _project_each(
     mode: int,
@@ -313,6 +328,7 @@ def _project_each(
     square: Floats,
     size: Floats,
     residual: Floats,
+    margin: Floats,
     nearest: Integers,
     work: Work,
 ) -> None:
@@ -322,6 +338,8 @@ def _project_each(
         for a in range(start_count[q]):
             work.ids[QUEUE, a] = start[q, a]
         k, rough = begin(of, start_count[q], work), mode == GRAM
+        for i in range(products.shape[1]):
+            work.h_coarse[i] = products[q, i]
         while True:
             k, _ = active_set(of, False, rough, k, work)
             k, residual[q] = finish(of, k, work)
@@ -340,6 +358,8 @@ def _project_each(
                 w = y[q, m] * norms[i] * work.g[i]
                 if w > most:
                     most, nearest[q, m] = w, i
+        if margin.size > 0:
+            margin[q] = _margin(k, norms, work)
 
 
 @entry
@@ -363,15 +383,17 @@ def project_many(
     square: Floats,
     size: Floats,
     residual: Floats,
+    margin: Floats,
     nearest: Integers,
 ) -> None:
     """Project t (draw, dimension) with the dichotomies y (draw, manifold), one after the other.
 
     products (draw, point) = u . t; norms (point). Written, per draw: the support (`count`, `members`, `beta`), |p|^2,
-    sum |beta|, the KKT residual, and in `nearest` (draw, manifold) the point with the largest y x . r.
+    sum |beta|, the KKT residual, if there is room for it the smallest |beta| or |g| outside of the support (`margin`),
+    and in `nearest` (draw, manifold) the point with the largest y x . r.
     """
     work = workspace(mode, products.shape[1], t.shape[1], y.shape[1])
     _project_each(
         mode, table, columns, coarse, products, t, scale, y, owner, offsets, norms, start_count, start, count, members,
-        beta, square, size, residual, nearest, work,
+        beta, square, size, residual, margin, nearest, work,
     )  # fmt: skip

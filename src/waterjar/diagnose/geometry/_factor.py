@@ -36,6 +36,7 @@ MEMBERS, QUEUE = 0, 1
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Coarse = NDArray[np.float32]
+_U = np.uint64  # numba tests every index for being negative, unless it cannot be: such loops are not vectorised
 
 
 @inner
@@ -87,7 +88,7 @@ def _substitute(k: int, factor: Floats, v: Floats) -> float:
         p3 = fma(-p2, factor[a + 2, a + 3], p3) * v[INVERSE, a + 3]
         v[COLUMN, a], v[COLUMN, a + 1], v[COLUMN, a + 2], v[COLUMN, a + 3] = p0, p1, p2, p3
         rest -= p0 * p0 + p1 * p1 + p2 * p2 + p3 * p3
-        for b in range(a + 4, k):
+        for b in range(_U(a + 4), _U(k)):
             value = fma(-p0, factor[a, b], v[COLUMN, b])
             value = fma(-p1, factor[a + 1, b], value)
             value = fma(-p2, factor[a + 2, b], value)
@@ -149,7 +150,7 @@ def append(
             else:
                 if mode == GRAM:
                     for a in range(k):
-                        v[COLUMN, a] = table[i, ids[MEMBERS, a]]
+                        v[COLUMN, a] = table[i, _U(ids[MEMBERS, a])]
                 else:
                     _products(table, i, k, v, basis)
                 rest = _substitute(k, factor, v)
@@ -367,7 +368,7 @@ def subtract(start: Floats, table: Floats, k: int, v: Floats, ids: Integers, out
 
 
 @inlined
-def subtract_coarse(start: Floats, table: Coarse, k: int, v: Floats, ids: Integers, out: Coarse) -> None:
+def subtract_coarse(start: Coarse, table: Coarse, k: int, v: Floats, ids: Integers, out: Coarse) -> None:
     """The same in single precision: twice as many numbers at a time."""
     n = out.size
     for i in range(n):

@@ -88,6 +88,7 @@ def _separable(
         work.violation,
         work.number,
         work.number_bits,
+        work.h_coarse,
         work.g_coarse,
         work.bits_coarse,
         work.number_coarse,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from waterjar.diagnose.geometry._compiled import entry
 from waterjar.diagnose.geometry._cone_kernel import HALF_ULP, price
 from waterjar.diagnose.geometry._factor import BETA, MEMBERS, QUEUE, Floats, Integers, append
@@ -18,6 +20,11 @@ ONLY, DOUBTFUL, ONE_OF_MANY = 0, 1, 2
 TIGHT = 1e-11  # |u . (t - p)| below this share of |t| is zero up to rounding
 
 
+def zero_up_to(scale: Floats, size: Floats, residual: Floats) -> Floats:
+    """(draw) below which u . (t - p) is zero up to rounding; scale = |t|, size = sum |beta|."""
+    return np.maximum(np.maximum(TIGHT, 10.0 * residual) * scale, 8.0 * HALF_ULP * size)
+
+
 @entry
 def uniqueness(
     mode: int,
@@ -25,35 +32,35 @@ def uniqueness(
     columns: Floats,
     products: Floats,
     t: Floats,
-    scale: Floats,
     y: Floats,
     owner: Integers,
     norms: Floats,
     count: Integers,
     members: Integers,
     beta: Floats,
-    size: Floats,
-    residual: Floats,
+    limit: Floats,
     kind: Integers,
 ) -> None:
-    """Write per draw: ONE_OF_MANY; DOUBTFUL if rounding may choose the support, though not the coefficients; ONLY."""
+    """Write per draw: ONE_OF_MANY; DOUBTFUL if rounding may choose the support, though not the coefficients; ONLY.
+
+    limit (draw): see `zero_up_to`.
+    """
     work = workspace(mode, products.shape[1], t.shape[1], y.shape[1])
     ids, v, g = work.ids, work.v, work.g
     for q in range(count.size):
         k, kind[q] = count[q], ONLY
-        limit = max(max(TIGHT, 10.0 * residual[q]) * scale[q], 8.0 * HALF_ULP * size[q])
-        if limit == 0.0:
+        if limit[q] == 0.0:
             continue
         for a in range(k):
             ids[MEMBERS, a], ids[QUEUE, a], v[BETA, a] = members[q, a], members[q, a], beta[q, a]
-            if abs(beta[q, a]) <= limit:
+            if abs(beta[q, a]) <= limit[q]:
                 kind[q] = DOUBTFUL
         price(mode, table, columns, products[q], t[q], k, v, ids, g, work.r, work.basis)
         for a in range(k):
             g[members[q, a]] = math.inf
         found = 0
         for i in range(g.size):
-            if abs(g[i]) <= limit and norms[i] > 0.0:
+            if abs(g[i]) <= limit[q] and norms[i] > 0.0:
                 work.refused[found] = i
                 found += 1
         if found == 0:

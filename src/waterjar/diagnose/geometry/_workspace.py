@@ -25,7 +25,8 @@ class Work(NamedTuple):
     violation: Integers  # (manifold) the largest, as bits
     number: Floats  # one number ...
     number_bits: Integers  # ... and its memory
-    g_coarse: Coarse  # the same four in single precision
+    h_coarse: Coarse  # (point) u . t in single precision
+    g_coarse: Coarse  # and the same four in single precision
     bits_coarse: NDArray[np.int32]
     number_coarse: Coarse
     number_bits_coarse: NDArray[np.int32]
@@ -70,6 +71,7 @@ def workspace(mode: int, points: int, dimension: int, manifolds: int) -> Work:
         np.empty(manifolds, np.int64),
         number,
         number.view(np.int64),
+        np.empty(points, np.float32),
         g_coarse,
         g_coarse.view(np.int32),
         number_coarse,

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry._cone_kernel import project_many
 from waterjar.diagnose.geometry._factor import EXACT, GRAM, ROWS
-from waterjar.diagnose.geometry._uniqueness_kernel import ONLY, uniqueness
+from waterjar.diagnose.geometry._uniqueness_kernel import ONLY, uniqueness, zero_up_to
 from waterjar.diagnose.geometry.given import at_least, real_points, sortable_labels
 from waterjar.errors import WaterjarError
 
@@ -79,10 +79,11 @@ def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> 
     if given.size == 0:
         raise WaterjarError(f"points of shape {given.shape} are empty: there is no manifold")
     x, order, sorted_names = given, np.arange(len(names)), names
-    if not (names[1:] >= names[:-1]).all():
+    starts = (names[1:] != names[:-1]).nonzero()[0]
+    if not (names[starts + 1] > names[starts]).all():
         order = np.argsort(names, kind="stable")
         x, sorted_names = given[order], names[order]
-    starts = np.flatnonzero(sorted_names[1:] != sorted_names[:-1])
+        starts = (sorted_names[1:] != sorted_names[:-1]).nonzero()[0]
     offsets = np.zeros(len(starts) + 2, np.int64)
     offsets[1:-1], offsets[-1] = starts + 1, len(names)
     units, norms, exponent = _unit_vectors(x, center)
@@ -125,6 +126,8 @@ class Projections:
     """(draw, dimension)"""
     y: Floats
     """(draw, manifold)"""
+    scale: Floats
+    """(draw) |t|"""
     products: Floats
     """(draw, point) u . t, the unit vectors u as sorted in `of`"""
     gram: Floats | None
@@ -141,6 +144,8 @@ class Projections:
     """(draw) sum of |beta|"""
     residual: Floats
     """(draw) largest violation of the KKT conditions, divided by |x_i| |t|"""
+    margin: Floats
+    """(draw) the smallest |beta|, or |u . (t - p)| of points outside the support, if it was asked for; 0: unknown"""
     nearest: Integers
     """(draw, manifold) the point with the largest y x . (t - p), if it was asked for"""
 
@@ -163,7 +168,14 @@ class Projections:
 
 
 def project(
-    of: Manifolds, t: Floats, y: Floats, *, start: Projections | None = None, nearest: bool = False, workers: int = 1
+    of: Manifolds,
+    t: Floats,
+    y: Floats,
+    *,
+    start: Projections | None = None,
+    nearest: bool = False,
+    margin: bool = False,
+    workers: int = 1,
 ) -> Projections:
     """Project each t (draw, dimension) with its dichotomy y (draw, manifold) of -1 and +1.
 
@@ -184,75 +196,90 @@ def project(
             f"(draw, {of.count})"
         )
     gram = of.units @ of.units.T if points <= GRAM_POINTS else None
-    empty = _room(of, t, y, t @ of.units.T, gram, nearest)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = np.sqrt(np.vecdot(t, t))
+    empty = _room(of, t, y, scale, t @ of.units.T, gram, nearest, margin or start is not None)
     if start is not None and (start.members.shape != empty.members.shape or (start.of.offsets != of.offsets).any()):
         raise WaterjarError(
             f"start has {len(start.t)} draws on manifolds of {start.of.sizes.tolist()} points, to be projected are "
             f"{len(t)} on {of.sizes.tolist()}: a support can only be carried over to the same draws and points"
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        scale = np.sqrt(np.vecdot(t, t))
     first = GRAM if gram is not None else ROWS
-    found = _solved(empty, scale, first, start, workers)
+    found = _solved(empty, first, start, workers)
     if start is not None:  # where rounding may choose, the way to the support must not
-        again = np.flatnonzero(_is_hard(found, scale) | (kinds(found) != ONLY))
-        _solve_again(found, scale, again, first, workers)
-    hard = np.flatnonzero(_is_hard(found, scale))
+        again = np.flatnonzero(_is_hard(found) | (kinds(found) != ONLY))
+        _solve_again(found, again, first, workers)
+    hard = _is_hard(found).nonzero()[0]
     if len(hard) and first == GRAM:
-        _solve_again(found, scale, hard, ROWS, workers)
+        _solve_again(found, hard, ROWS, workers)
         hard = hard[~(found.residual[hard] <= _RESOLVED)]
     if len(hard):
-        _solve_again(found, scale, hard, EXACT, workers)
+        _solve_again(found, hard, EXACT, workers)
     return found
 
 
-def _is_hard(found: Projections, scale: Floats) -> NDArray[np.bool_]:
+def _is_hard(found: Projections) -> NDArray[np.bool_]:
     """(draw) what the Gram matrix cannot resolve."""
-    hard: NDArray[np.bool_] = (found.residual > _RESOLVED) | (found.size > _CANCELLING * scale)
+    hard: NDArray[np.bool_] = (found.residual > _RESOLVED) | (found.size > _CANCELLING * found.scale)
     return hard
 
 
-def _solve_again(found: Projections, scale: Floats, draws: Integers, mode: int, workers: int) -> None:
+def _solve_again(found: Projections, draws: Integers, mode: int, workers: int) -> None:
     """Solve these draws again in another way, EXACT from where they are, others from nothing.
 
     A few at a time, so that one can interrupt it.
     """
     for begin in range(0, len(draws), _SLICE * workers):
         some = draws[begin : begin + _SLICE * workers]
-        part = _room(found.of, found.t[some], found.y[some], found.products[some], found.gram, found.nearest.size > 0)
+        drawn = found.t[some], found.y[some], found.scale[some], found.products[some]
+        part = _room(found.of, *drawn, found.gram, found.nearest.size > 0, False)
         if mode == EXACT:
             part.count[:], part.members[:] = found.count[some], found.members[some]
-        solved = _solved(part, scale[some], mode, part if mode == EXACT else None, workers)
+        solved = _solved(part, mode, part if mode == EXACT else None, workers)
         for name in ("count", "members", "beta", "square", "size", "residual", "nearest"):
             getattr(found, name)[some] = getattr(solved, name)
+        found.margin[some if found.margin.size else []] = 0.0
 
 
 def kinds(found: Projections) -> Integers:
-    """(draw) whether its coefficients are the only ones: ONLY, DOUBTFUL, ONE_OF_MANY of `_uniqueness_kernel`."""
-    of, kind = found.of, np.empty(len(found.t), np.int64)
-    mode = GRAM if found.gram is not None else ROWS
-    table = of.units if found.gram is None else found.gram
-    columns = table if mode == GRAM else np.ascontiguousarray(table.T)
+    """(draw) whether its coefficients are the only ones: ONLY, DOUBTFUL, ONE_OF_MANY of `_uniqueness_kernel`.
+
+    They are where no point is near another support; only the other draws are looked at.
+    """
+    of, kind = found.of, np.full(len(found.t), ONLY)
     with np.errstate(over="ignore", invalid="ignore"):
-        scale = np.sqrt(np.vecdot(found.t, found.t))
-    uniqueness(
-        mode, table, columns, found.products, found.t, scale, found.y, of.owner, of.norms, found.count, found.members,
-        found.beta, found.size, found.residual, kind,
-    )  # fmt: skip
+        limit = zero_up_to(found.scale, found.size, found.residual)
+    some = np.flatnonzero(~(found.margin > limit)) if found.margin.size else np.arange(len(limit))
+    if len(some):
+        table, mode = (of.units, ROWS) if found.gram is None else (found.gram, GRAM)
+        columns, near = table if mode == GRAM else np.ascontiguousarray(table.T), np.empty(len(some), np.int64)
+        uniqueness(
+            mode, table, columns, found.products[some], found.t[some], found.y[some], of.owner, of.norms,
+            found.count[some], found.members[some], found.beta[some], limit[some], near,
+        )  # fmt: skip
+        kind[some] = near
     return kind
 
 
-def _room(of: Manifolds, t: Floats, y: Floats, products: Floats, gram: Floats | None, nearest: bool) -> Projections:
+def _room(
+    of: Manifolds,
+    t: Floats,
+    y: Floats,
+    scale: Floats,
+    products: Floats,
+    gram: Floats | None,
+    nearest: bool,
+    margin: bool,
+) -> Projections:
     """Projections to be filled in."""
     draws, slots = len(t), min(of.units.shape)
     supports = np.empty(draws, np.int64), np.empty((draws, slots), np.int64), np.empty((draws, slots))
-    numbers = np.empty(draws), np.empty(draws), np.empty(draws)
-    return Projections(
-        of, t, y, products, gram, *supports, *numbers, np.empty((draws, of.count if nearest else 0), np.int64)
-    )
+    square, size, residual = np.empty((3, draws))
+    asked = np.empty(draws if margin else 0), np.empty((draws, of.count if nearest else 0), np.int64)
+    return Projections(of, t, y, scale, products, gram, *supports, square, size, residual, *asked)
 
 
-def _solved(into: Projections, scale: Floats, mode: int, start: Projections | None, workers: int) -> Projections:
+def _solved(into: Projections, mode: int, start: Projections | None, workers: int) -> Projections:
     """Fill in, some draws at a time."""
     of, draws = into.of, len(into.t)
     table = into.gram if mode == GRAM and into.gram is not None else of.units
@@ -262,9 +289,9 @@ def _solved(into: Projections, scale: Floats, mode: int, start: Projections | No
 
     def run(rows: slice) -> None:
         project_many(
-            mode, table, columns, coarse, into.products[rows], into.t[rows], scale[rows], into.y[rows], of.owner,
+            mode, table, columns, coarse, into.products[rows], into.t[rows], into.scale[rows], into.y[rows], of.owner,
             of.offsets, of.norms, begin[0][rows], begin[1][rows], into.count[rows], into.members[rows], into.beta[rows],
-            into.square[rows], into.size[rows], into.residual[rows], into.nearest[rows],
+            into.square[rows], into.size[rows], into.residual[rows], into.margin[rows], into.nearest[rows],
         )  # fmt: skip
 
     in_parts(draws, workers, run)

@@ -34,14 +34,13 @@ from waterjar.diagnose.geometry.cone import (
 from waterjar.diagnose.geometry.draws import Dichotomies, directions
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
 from waterjar.diagnose.geometry.given import Rng, at_least, checked_rng
-from waterjar.diagnose.geometry.scalars import SCALARS, radii, ratio, scalars, shifts
+from waterjar.diagnose.geometry.scalars import SCALARS, shifts, summary
 from waterjar.errors import unknown_name
 
 Inactive: TypeAlias = Literal["zero", "active_only", "support"]
 
 PAIRS = ("center_cosine", "axis_cosine", "center_axis_cosine", "center_inner", "axis_inner", "center_axis_inner")
 """The measures of pairs of manifolds."""
-_STACKED = ("center_cosine", "center_inner", "axis_cosine", "center_axis_cosine", "axis_inner", "center_axis_inner")
 
 
 class Geometry(TypedDict):
@@ -145,7 +144,7 @@ def manifold_geometry(
     checked_rng(rng)
     of, dichotomy = manifolds(points, labels, center=center), dichotomies if isinstance(dichotomies, str) else "given"
     settings = {"n_t": n_t, "dichotomies": dichotomy, "inactive": inactive, "center": center}
-    if not np.isfinite(of.units).all():
+    if not np.isfinite(of.norms).all():
         return cast("Geometry", _missing(of, "not_a_number", "the points have NaN or infinite values", settings))
     if of.count == 1:
         return cast("Geometry", _missing(of, "undefined", "there is one manifold only: nothing to separate", settings))
@@ -153,7 +152,7 @@ def manifold_geometry(
     pairs = dichotomy == "opposite_pairs"
     t = directions(n_t // 2 if pairs else n_t, of.units.shape[1], rng)
     t = np.repeat(t, 2, axis=0) if pairs else t
-    found = project(of, t, y, nearest=inactive == "support", workers=workers)
+    found = project(of, t, y, nearest=inactive == "support", margin=True, workers=workers)
     return geometry_of(found, inactive=inactive, paired=pairs, settings=settings)
 
 
@@ -163,7 +162,7 @@ def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, setting
     worst = float(found.residual.max())
     if not worst <= KKT_LIMIT:
         bad = int((~(found.residual <= KKT_LIMIT)).sum())
-        largest = float((found.size / np.linalg.norm(found.t, axis=1)).max())
+        largest = float((found.size / found.scale).max())
         note = (
             f"{bad} of {len(found.t)} projections have a KKT residual above {KKT_LIMIT:g}, up to {worst:.1e}: their "
             f"coefficients, up to {largest:.0e} |t|, cancel, and rounded to float64 they cannot be nearer"
@@ -171,32 +170,20 @@ def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, setting
         return cast("Geometry", _missing(of, "undefined", note, settings))
     if not found.square.any():
         return cast("Geometry", _missing(of, "undefined", "no point is ever active: E|p|^2 is 0", settings))
-    support, (own, mixed, center), s0, along, active = _products(found, inactive)
-    used = active if inactive == "active_only" else np.ones_like(active)
-    draws = used.sum(axis=0)
-    table = np.empty((len(own), kernel.COLUMNS))
-    parts, solved = np.zeros((2, len(own), 2, of.count))
-    sums = np.zeros((kernel.LAYERS, of.count, of.count))
+    support, (own, mixed, center), to_center, along, active, draws = _products(found, inactive)
+    used = active if inactive == "active_only" else np.ones(active.shape, np.bool_)
+    table, solved = np.empty((len(own), kernel.COLUMNS)), np.zeros((len(own), 2, of.count))
+    parts, sums = np.zeros((2, of.count)), np.zeros((kernel.LAYERS, of.count, of.count))
     kernel.measure_draws(own, mixed, center, along, used, draws, table, parts, solved, sums)
-    result = _missing(of, "undefined", "", settings)
-    lengths = np.sqrt(np.diag(center))
-    cosines, inners = ratio(center, lengths[:, None] * lengths), np.abs(center)
-    cosines[draws == 0], inners[draws == 0], inners[:, draws == 0] = math.nan, math.nan, math.nan
-    upper = ~np.tri(of.count, dtype=np.bool_)
-    centers = _mean_of_those(cosines[upper]), _mean_of_those(inners[upper])
-    shift = shifts(of, found.t, s0, support, (own, mixed, center), used, solved)
-    result.update(scalars(found.square, table, used, active, centers, shift, paired))
-    b, c = parts.sum(axis=0) / np.maximum(draws, 1)
-    pairs = np.concatenate([[cosines, inners], ratio(sums[:4], sums[4:])])
-    every = np.arange(of.count)
-    pairs[:, every, every] = math.nan  # a manifold is no pair with itself
-    result.update(zip(_STACKED, pairs, strict=True))
+    shift = shifts(found, support, (own, mixed, center), to_center, used, draws, solved)
+    result: dict[str, Any] = summary(found.square, (table, parts, sums), used, active, center, draws, shift, paired)
+    n = len(found.t)
+    result |= settings
     result.update(
-        manifold_dimension=np.where(draws > 0, b, math.nan),
-        manifold_radius=radii(b, c) if not math.isnan(result["radius"]) else np.full(of.count, math.nan),
-        manifold_inactive_share=1.0 - active.mean(axis=0),
-        nonunique_share=float((kinds(found) == ONE_OF_MANY).mean()),
-        support=float(found.count.mean()),
+        labels=of.names,
+        n_points=of.sizes,
+        nonunique_share=int((kinds(found) == ONE_OF_MANY).sum()) / n,
+        support=int(found.count.sum()) / n,
         kkt=worst,
     )
     _scale_back(result, of.exponent)
@@ -208,12 +195,6 @@ def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, setting
             note = note or "one pair of draws alone has no standard error, nor has a radius of zero"
     result["note"] = note
     return cast("Geometry", result)
-
-
-def _mean_of_those(values: Floats) -> float:
-    """Mean over those that exist, as in the means over draws; NaN if there is none."""
-    there = values[~np.isnan(values)]
-    return float(there.mean()) if len(there) else math.nan
 
 
 def _scale_back(result: dict[str, Any], exponent: int) -> None:
@@ -234,10 +215,10 @@ Support: TypeAlias = tuple[Integers, Integers, Floats]
 
 def _products(
     found: Projections, inactive: Inactive
-) -> tuple[Support, tuple[Floats, Floats, Floats], Floats, Floats, NDArray[np.bool_]]:
-    """The supports of anchors; S S', S S0' (draw, manifold, manifold), S0 S0'; S0; S1 t (draw, manifold); `active`.
+) -> tuple[Support, tuple[Floats, Floats, Floats], Floats, Floats, NDArray[np.bool_], Integers]:
+    """The supports of anchors; S S', S S0' (draw, manifold, manifold), S0 S0'; u . S0; S1 t (draw, manifold); `active`.
 
-    A support is (count, members, weights).
+    A support is (count, members, weights). Last comes (manifold) over how many draws its centre is the mean.
     """
     of, draws = found.of, len(found.t)
     count, members = found.count, found.members
@@ -264,7 +245,7 @@ def _products(
                 local @ local.T, found.products[one, rows], count[one], np.arange(count[q])[None], weights[one],
                 of.owner[rows], to_center[rows], own[one], mixed[one], along[one],
             )  # fmt: skip
-    return (count, members, weights), (own, mixed, s0 @ s0.T), s0, along, active
+    return (count, members, weights), (own, mixed, s0 @ s0.T), to_center, along, active, counted
 
 
 def _with_nearest(
