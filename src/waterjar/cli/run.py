@@ -243,10 +243,10 @@ def _print_final(study: Any) -> None:
     names = study.cell_names
     cells = {names[cell]: data.accuracy.isel(step=-1) for cell, data in study.load("performance").items()}
     made = table(f"{study.path}: accuracy after the last epoch, mean and range over seeds", ["eval_set", *cells])
-    sets = next(iter(cells.values())).eval_set.values
-    for name in sets[:_MOST_SETS]:
-        values = [accuracy.sel(eval_set=name).values for accuracy in cells.values()]
-        row(made, name, *(f"{v.mean():.3f} ({v.min():.3f}–{v.max():.3f})" for v in values))
+    sets = list(dict.fromkeys(name for accuracy in cells.values() for name in accuracy.eval_set.values))
+    for name in sets[:_MOST_SETS]:  # cells need not have the same: a sweep may be over the number of tasks
+        values = [a.sel(eval_set=name).values if name in a.eval_set.values else None for a in cells.values()]
+        row(made, name, *("–" if v is None else f"{v.mean():.3f} ({v.min():.3f}–{v.max():.3f})" for v in values))
     print_rich(made, *([f"and {len(sets) - _MOST_SETS} more sets"] if len(sets) > _MOST_SETS else []))
 
 

@@ -247,6 +247,16 @@ def test_one_command_trains_measures_and_draws(tmp_path: Path, monkeypatch: pyte
     assert json.loads(text)["figures"] == {}
 
 
+def test_a_sweep_over_the_number_of_tasks_ends_with_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    content = {**SMALL, "sweep": {"tasks.number": [2, 3]}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(content))
+    code, text = cli("run", tmp_path / "small.yaml", "--train-only")
+    assert code == 0
+    (line,) = [line for line in text.splitlines() if "task_002" in line]
+    assert "–" in line.split()
+
+
 def test_what_was_not_recorded_is_said_and_costs_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,8 +21,8 @@ from waterjar.lab.networks import Network
 
 Rows = NDArray[np.int64]
 NORM_EVERY = 8
-"""Of so many batches of an epoch one, the first among them, surely tells the norm of its gradient. Others need not
-write their gradients anywhere, if the update is nothing but θ -= rate g."""
+"""Of so many batches of an epoch one, the first among them, tells the norm of its gradient. Others need not write their
+gradients anywhere, if the update is nothing but θ -= rate g."""
 
 
 class Shown(NamedTuple):
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
     reward: Tensor | None
     """(repeat, batch); None if the learner's answers are the greedy ones."""
     norm: Tensor | None
-    """(repeat,): of the gradient with all that options add to it, at some batches at least (`NORM_EVERY`)."""
+    """(repeat,): of the gradient with all that options add to it, at some batches (`NORM_EVERY`)."""
     replayed: int
     """Samples of earlier batches, of all repeats."""
 
@@ -128,7 +128,8 @@ class Pupil:
             told = self.gradients.compute(inputs, targets, draws, self._state, self._rates)
         else:
             told = self.gradients.compute(inputs, targets, draws, self._state)
-            norm = self._descend()
+            length = self._descend()
+            norm = None if batch % NORM_EVERY else length  # the same batches in every engine
         self._state = told.state
         for option in self._options:
             option.after_update(told.activity, moment)

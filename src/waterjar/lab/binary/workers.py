@@ -41,7 +41,7 @@ class ProcessCrew:
         for share in self._shares:
             ours, theirs = context.Pipe()
             process = context.Process(
-                target=serve, args=(theirs, cache, config.model_dump(mode="json"), share, device), daemon=True
+                target=_worker, args=(theirs, cache, config.model_dump(mode="json"), share, device), daemon=True
             )
             process.start()
             theirs.close()
@@ -110,9 +110,13 @@ class ProcessCrew:
         )
 
 
+def _worker(*how: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches whoever asks, too, and closes the pipe
+    serve(*how)
+
+
 def serve(pipe: Connection, cache: Path, config: dict[str, Any], share: list[int], device: str) -> None:
     """What a worker does, until it is told to end or its pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches whoever asks, too, and closes the pipe
     torch.set_num_threads(1)
     memory = PeakMemory()
     try:
@@ -134,7 +138,7 @@ def serve(pipe: Connection, cache: Path, config: dict[str, Any], share: list[int
                 pipe.send(("bytes", _to_bytes(answers)) if request == "state" else ("done", answers))
     except WaterjarError as error:
         pipe.send(("fault", str(error)))
-    except (EOFError, BrokenPipeError):  # whoever asked is gone
+    except (EOFError, BrokenPipeError, ConnectionResetError):  # whoever asked is gone
         return
 
 
