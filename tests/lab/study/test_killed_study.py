@@ -84,6 +84,7 @@ class Killer:
                     self.left -= 1
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_the_bits_are_the_same(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

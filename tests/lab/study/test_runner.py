@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shlex
@@ -188,7 +189,9 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, finished: wa
     command = [sys.executable, "-m", "waterjar.cli.main", "run", str(file), "--out", str(tmp_path / "out")]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=environment, start_new_session=True, **pipes) as process:
+    # A shell that was started in the background ignores Ctrl-C, and hands that on to the tests and to us.
+    listen = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=listen, **pipes) as process:  # noqa: PLW1509
         for _ in range(600):
             time.sleep(0.1)
             if any((tmp_path / "out").glob("sequential-*/performance/accuracy/c")):
