@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry._cone_kernel import project_many
 from waterjar.diagnose.geometry._factor import EXACT, GRAM, ROWS
+from waterjar.diagnose.geometry._points_kernel import LONG, SHORT, runs_of, unit_vectors
 from waterjar.diagnose.geometry._uniqueness_kernel import ONLY, uniqueness, zero_up_to
 from waterjar.diagnose.geometry.given import at_least, real_points, sortable_labels
+from waterjar.diagnose.geometry.reused import room
 from waterjar.errors import WaterjarError
 
 Floats = NDArray[np.float64]
@@ -78,30 +80,30 @@ def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> 
         )
     if given.size == 0:
         raise WaterjarError(f"points of shape {given.shape} are empty: there is no manifold")
-    x, order, sorted_names = given, np.arange(len(names)), names
-    starts = (names[1:] != names[:-1]).nonzero()[0]
-    if not (names[starts + 1] > names[starts]).all():
-        order = np.argsort(names, kind="stable")
-        x, sorted_names = given[order], names[order]
-        starts = (sorted_names[1:] != sorted_names[:-1]).nonzero()[0]
-    offsets = np.zeros(len(starts) + 2, np.int64)
-    offsets[1:-1], offsets[-1] = starts + 1, len(names)
+    x, order, codes = given, np.arange(len(names)), names
+    if names.dtype != np.int64:
+        codes = np.unique(names, return_inverse=True)[1]
+    owner, begins = np.empty(len(names), np.int64), np.empty(len(names) + 1, np.int64)
+    count = runs_of(np.ascontiguousarray(codes), owner, begins)
+    if count == 0:
+        order = np.argsort(codes, kind="stable")
+        x, names = given[order], names[order]
+        count = runs_of(codes[order], owner, begins)
+    offsets = begins[: count + 1]
     units, norms, exponent = _unit_vectors(x, center)
-    owner = np.arange(len(offsets) - 1).repeat(offsets[1:] - offsets[:-1])
-    return Manifolds(units, norms, owner, offsets, order, sorted_names[offsets[:-1]], exponent)
+    return Manifolds(units, norms, owner, offsets, order, names[offsets[:-1]], exponent)
 
 
 def _unit_vectors(x: Floats, center: bool) -> tuple[Floats, Floats, int]:
     """Unit vectors, lengths, and the power of two that the lengths are divided by."""
     if not center:
-        with np.errstate(over="ignore", invalid="ignore"):
-            norms = np.sqrt(np.vecdot(x, x))
-        if norms.min() > 1e-70 and norms.max() < 1e70:
-            return x / norms[:, None], norms, 0
+        units, norms = room(x.shape), np.empty(len(x))
+        if unit_vectors(np.ascontiguousarray(x), units, norms):
+            return units, norms, 0
     if not np.isfinite(x).all():
         return np.full(x.shape, np.nan), np.full(len(x), np.nan), 0
     peak = float(np.abs(x).max())
-    exponent = int(np.frexp(peak)[1]) if peak > 0 and not 1e-70 < peak < 1e70 else 0
+    exponent = int(np.frexp(peak)[1]) if peak > 0 and not SHORT < peak < LONG else 0
     down = exponent  # what lengths are still to be divided by
     if center:
         x, down = np.ldexp(x, -exponent), 0
@@ -195,10 +197,11 @@ def project(
             f"t of shape {t.shape} and y of shape {y.shape}: for these manifolds they must be (draw, {dimension}) and "
             f"(draw, {of.count})"
         )
-    gram = of.units @ of.units.T if points <= GRAM_POINTS else None
+    gram = np.matmul(of.units, of.units.T, out=room((points, points))) if points <= GRAM_POINTS else None
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.sqrt(np.vecdot(t, t))
-    empty = _room(of, t, y, scale, t @ of.units.T, gram, nearest, margin or start is not None)
+    products = np.matmul(t, of.units.T, out=room((len(t), points)))
+    empty = _unfilled(of, t, y, scale, products, gram, nearest, margin or start is not None)
     if start is not None and (start.members.shape != empty.members.shape or (start.of.offsets != of.offsets).any()):
         raise WaterjarError(
             f"start has {len(start.t)} draws on manifolds of {start.of.sizes.tolist()} points, to be projected are "
@@ -232,7 +235,7 @@ def _solve_again(found: Projections, draws: Integers, mode: int, workers: int) -
     for begin in range(0, len(draws), _SLICE * workers):
         some = draws[begin : begin + _SLICE * workers]
         drawn = found.t[some], found.y[some], found.scale[some], found.products[some]
-        part = _room(found.of, *drawn, found.gram, found.nearest.size > 0, False)
+        part = _unfilled(found.of, *drawn, found.gram, found.nearest.size > 0, False)
         if mode == EXACT:
             part.count[:], part.members[:] = found.count[some], found.members[some]
         solved = _solved(part, mode, part if mode == EXACT else None, workers)
@@ -261,7 +264,7 @@ def kinds(found: Projections) -> Integers:
     return kind
 
 
-def _room(
+def _unfilled(
     of: Manifolds,
     t: Floats,
     y: Floats,
@@ -273,7 +276,7 @@ def _room(
 ) -> Projections:
     """Projections to be filled in."""
     draws, slots = len(t), min(of.units.shape)
-    supports = np.empty(draws, np.int64), np.empty((draws, slots), np.int64), np.empty((draws, slots))
+    supports = np.empty(draws, np.int64), room((draws, slots), np.int64), room((draws, slots))
     square, size, residual = np.empty((3, draws))
     asked = np.empty(draws if margin else 0), np.empty((draws, of.count if nearest else 0), np.int64)
     return Projections(of, t, y, scale, products, gram, *supports, square, size, residual, *asked)
@@ -284,7 +287,9 @@ def _solved(into: Projections, mode: int, start: Projections | None, workers: in
     of, draws = into.of, len(into.t)
     table = into.gram if mode == GRAM and into.gram is not None else of.units
     columns = table if mode == GRAM else np.ascontiguousarray(table.T)
-    coarse = table.astype(np.float32) if mode == GRAM else np.empty((0, 0), np.float32)
+    coarse = room(table.shape if mode == GRAM else (0, 0), np.float32)
+    if mode == GRAM:
+        np.copyto(coarse, table, casting="same_kind")
     begin = (np.zeros(draws, np.int64), into.members) if start is None else (start.count.copy(), start.members)
 
     def run(rows: slice) -> None:

@@ -34,6 +34,7 @@ from waterjar.diagnose.geometry.cone import (
 from waterjar.diagnose.geometry.draws import Dichotomies, directions
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
 from waterjar.diagnose.geometry.given import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.reused import room
 from waterjar.diagnose.geometry.scalars import SCALARS, shifts, summary
 from waterjar.errors import unknown_name
 
@@ -222,7 +223,7 @@ def _products(
     """
     of, draws = found.of, len(found.t)
     count, members = found.count, found.members
-    weights = np.empty(members.shape)
+    weights = room(members.shape)
     active = np.empty((draws, of.count), np.bool_)
     kernel.anchor_weights(count, members, found.beta, of.owner, of.norms, weights, active)
     if inactive == "support":
@@ -232,7 +233,9 @@ def _products(
     kernel.mean_anchors(count, members, weights, of.owner, counted, of.units, s0)
     to_center = of.units @ s0.T
     shape = (draws, of.count, of.count)
-    own, mixed, along = np.zeros(shape), np.zeros(shape), -(found.t @ s0.T)
+    own, mixed, along = room(shape), room(shape), -(found.t @ s0.T)
+    own.fill(0.0)
+    mixed.fill(0.0)
     if found.gram is not None:
         kernel.inner_products(
             found.gram, found.products, count, members, weights, of.owner, to_center, own, mixed, along

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from waterjar.diagnose.geometry import _influence_kernel as influence_kernel
 from waterjar.diagnose.geometry import _summary_kernel as summary_kernel
 from waterjar.diagnose.geometry.cone import Floats, Integers, Projections
+from waterjar.diagnose.geometry.reused import room
 
 SCALARS = (
     "capacity",
@@ -59,7 +60,8 @@ def shifts(
     (manifold): how many are used. See `_influence_kernel`.
     """
     of, measures = found.of, influence_kernel.MEASURES
-    on_points, along = np.zeros((len(of.owner), of.count, measures)), np.zeros((measures, len(of.owner)))
+    on_points, along = room((len(of.owner), of.count, measures)), np.zeros((measures, len(of.owner)))
+    on_points.fill(0.0)
     on_center, shift = np.empty((of.count, of.count, measures)), np.empty((measures, len(used)))
     influence_kernel.center_gradients(*inner_products, used, solved, *support, of.owner, on_points, on_center)
     gram = found.gram
