@@ -45,7 +45,8 @@ ALGORITHMS: Declared = {
 @pytest.fixture(scope="module")
 def binary(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Written]]:
     """Three algorithms, four repeats each; no features, so that geometry refuses."""
-    folder = waterjar.create_study(tmp_path_factory.mktemp("compare") / "study", ALGORITHMS)
+    order = ["sl", "rl", "sl+replay+redo"]
+    folder = waterjar.create_study(tmp_path_factory.mktemp("compare") / "study", ALGORITHMS, runs=order)
     made = {
         method: repeated_run(folder / method, method, [11, 12, 13, 14], number=i, features=False)
         for i, method in enumerate(("rl", "sl", "sl+replay+redo"))
@@ -107,22 +108,25 @@ class TestDefaults:
 
 
 class TestBaseline:
-    @pytest.mark.parametrize(
-        ("declared", "expected"),
-        [
-            ({"algorithms": [{"learner": "sl", "options": [{"name": "replay"}]}, "sl", "rl"]}, "sl+replay"),
-            ({"strategies": [{"learner": "rl", "preset": None}, "sl"]}, "rl"),
-            ({"algorithms": ["absent"]}, "sl"),  # then the first one sealed
-            ({}, "sl"),
-        ],
-    )
-    def test_the_first_declared(self, tmp_path: Path, declared: Declared, expected: str) -> None:
-        folder = waterjar.create_study(tmp_path / "s", declared)
-        for method in ("sl", "rl", "sl+replay"):
+    def test_the_first_declared(self, tmp_path: Path) -> None:
+        names = ["sl-slow", "sl-fast", "rl"]
+        folder = waterjar.create_study(tmp_path / "s", {"kind": "binary"}, runs=names)
+        for rate, name in enumerate(sorted(names)):
+            config = {"method": name.partition("-")[0], "lr": rate}
+            with waterjar.Recorder(folder / name, config, seeds=[1]) as recorder:
+                recorder.log(epoch=0, train={"loss": 1.0})
+        study = open_study(folder)
+        assert [entry.name for entry in study.entries] == names
+        assert default_baseline(study) == ("sl, lr=2", ", the first cell declared; --baseline names another")
+        rest = study.select(lambda entry: entry.name != "sl-slow")
+        assert default_baseline(rest)[0] == "sl"
+
+    def test_without_a_list_of_runs_the_first_sealed(self, tmp_path: Path) -> None:
+        folder = waterjar.create_study(tmp_path / "s")
+        for method in ("sl", "rl"):
             with waterjar.Recorder(folder / f"{method}-x", {"method": method}, seeds=[1]) as recorder:
                 recorder.log(epoch=0, train={"loss": 1.0})
-        name, why = default_baseline(open_study(folder))
-        assert name == expected and "first cell declared" in why
+        assert default_baseline(open_study(folder)) == ("sl", ", the first cell sealed; --baseline names another")
 
     def test_a_plain_folder_has_its_first_run(self, tmp_path: Path) -> None:
         for method in ("zeta", "alpha"):

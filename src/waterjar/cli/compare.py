@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -128,34 +128,22 @@ def command(
 def default_baseline(study: Study) -> tuple[str, str]:
     """What cells are compared with where nobody says, and a word on why: scratch_t2, else the cell declared first.
 
-    The order is that of the declaration's algorithms or strategies, else that in which runs were sealed.
+    Where no declaration tells, the cell that was sealed first.
     """
     from waterjar.diagnose.rigidity.baseline import DEFAULT  # noqa: PLC0415
     from waterjar.run import ledger  # noqa: PLC0415
-    from waterjar.run.study import method_of  # noqa: PLC0415
 
     shown, cells = study.cell_names, study.cells
     if DEFAULT in shown.values() or any(entry.config.get("scenario") == DEFAULT for entry in study.entries):
         return DEFAULT, ""
-    methods = {cell: method_of(entries[0].config) for cell, entries in cells.items()}
-    told = [*_methods(study.declaration), *(str(line["run"]) for line in ledger.entries(study.path))]
-    for word in told:
+    told = study.declared
+    word = "declared" if told else "sealed"
+    for name in told or [str(line["run"]) for line in ledger.entries(study.path)]:
         for cell, entries in cells.items():
-            if word in (shown[cell], methods[cell], *(entry.name for entry in entries)):
-                return shown[cell] or cell, ", the first cell declared; --baseline names another"
+            if name in (entry.name for entry in entries):
+                return shown[cell] or cell, f", the first cell {word}; --baseline names another"
     first = next(iter(cells))
     return shown[first] or first, ", the first cell; --baseline names another"
-
-
-def _methods(declaration: Mapping[str, Any]) -> Iterator[str]:
-    """The methods of a declaration in their order, as runs name them: `sl`, `sl+replay`."""
-    for item in declaration.get("algorithms") or declaration.get("strategies") or ():
-        if isinstance(item, dict):
-            options = item.get("options") or ()
-            names = [option.get("name") if isinstance(option, dict) else option for option in options]
-            yield "+".join(str(name) for name in (item.get("learner"), *names))
-        else:
-            yield str(item)
 
 
 def declared_analysis(study: Study) -> tuple[list[str] | None, dict[str, dict[str, Any]]]:

@@ -120,8 +120,13 @@ def run_diagnose(
     settings: Mapping[str, Mapping[str, Any]],
     fresh: bool,
     workers: int | None = None,
+    *,
+    say_stopped: bool = True,
 ) -> Diagnosis:
-    """Measure with a progress bar that says how long is left; Ctrl-C stops, and what is measured stays measured."""
+    """Measure with a progress bar that says how long is left; Ctrl-C stops, and what is measured stays measured.
+
+    Who knows better what goes on from there says so, with say_stopped=False.
+    """
     import os  # noqa: PLC0415
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
@@ -145,6 +150,8 @@ def run_diagnose(
                 return diagnose(study, only=only, settings=settings, fresh=fresh, watch=watch, executor=pool)
         except KeyboardInterrupt:
             progress.stop()
+            if not say_stopped:
+                raise
             sys.stderr.write("stopped; what was measured is kept: the same command goes on from there\n")
             raise typer.Exit(130) from None
 
@@ -201,6 +208,10 @@ def warnings_of(diagnosis: Diagnosis) -> list[str]:
         if names:
             few = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
             lines.append(f"{len(names)} of {len(diagnosis.seals)} runs: {words}: {few}")
+    others = diagnosis.study.undeclared
+    if others:
+        few = ", ".join(others[:3]) + (" …" if len(others) > 3 else "")
+        lines.append(f"{len(others)} of {len(diagnosis.study)} runs: not of the study's present declaration: {few}")
     lines += [f"{family}: not measured: {why}" for family, why in diagnosis.passed_over.items()]
     return lines
 

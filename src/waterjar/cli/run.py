@@ -61,15 +61,22 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` and Slurm stop it as Ctrl-C does
     board = None if as_json else _Board(declared.resources.workers, study.kinds.of(declared.kind).SHOWN)
     try:
-        done = study.run(declared, folder, watch=board.show if board else None)
+        try:
+            done = study.run(declared, folder, watch=board.show if board else None)
+        finally:
+            if board:
+                board.close()
+        _tell(declared, done, folder, train_only=train_only, as_json=as_json)
     except KeyboardInterrupt:
         again = ["waterjar", "run", str(declaration), *([] if out is None else ["--out", str(out)])]
         again += [] if workers is None else ["--workers", str(workers)]
+        again += [flag for flag, given in (("--train-only", train_only), ("--json", as_json)) if given]
         sys.stderr.write(f"\nstopped; go on with: {shlex.join(again)}\n")
         raise typer.Exit(130) from None
-    finally:
-        if board:
-            board.close()
+
+
+def _tell(declared: Any, done: Any, folder: Path, *, train_only: bool, as_json: bool) -> None:
+    """What came out, and the declared analysis of it."""
     analysis: Any = getattr(declared, "analysis", None)
     wanted = () if train_only else getattr(analysis, "families", ())
     if not as_json:
@@ -85,7 +92,8 @@ def command(
     for name, why in passed_over.items():
         sys.stderr.write(f"waterjar: {visible(name)}: {visible(why)}\n")
     if drawn:
-        print_rich(f"{len(drawn)} figures in {folder / 'figures'}; algorithms side by side: waterjar compare {folder}")
+        beside = shlex.join(["waterjar", "compare", str(folder)])
+        print_rich(f"{len(drawn)} figures in {folder / 'figures'}; algorithms side by side: {beside}")
 
 
 def _analysed(study: Any, wanted: Sequence[str], settings: Mapping[str, Any]) -> tuple[Diagnosis, dict[str, str]]:
@@ -97,7 +105,7 @@ def _analysed(study: Any, wanted: Sequence[str], settings: Mapping[str, Any]) ->
     passed_over: dict[str, str] = {}
     for family in wanted:
         try:
-            one = run_diagnose(study, [family], {family: settings.get(family, {})}, fresh=False)
+            one = run_diagnose(study, [family], {family: settings.get(family, {})}, fresh=False, say_stopped=False)
         except WaterjarError as error:
             passed_over[family] = str(error)
             continue

@@ -91,6 +91,33 @@ def tidy(result: xr.Dataset, metric: Metric, study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+class _LookedAtError(Exception):
+    """Settings were fine: the source was looked at."""
+
+
+class _Untouched(Study):
+    """A study of which nothing is known."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __getattribute__(self, name: str) -> Any:
+        """Nothing but what it is."""
+        if name.startswith("__"):
+            return object.__getattribute__(self, name)
+        raise _LookedAtError
+
+
+def check_settings(family: Family, settings: Mapping[str, Any]) -> None:
+    """Refuse settings that `measure` would refuse, before there is anything to measure.
+
+    `measure` looks at its settings before it looks at its source.
+    """
+    family.settings(settings)
+    with contextlib.suppress(_LookedAtError):
+        family.measure(_Untouched(), **settings)
+
+
 def diagnose(
     study: Study,
     *,

@@ -52,8 +52,11 @@ def _describe(model: type[BaseModel], fault: Mapping[str, object], where: str) -
             return str(unknown_name(f"{where}: setting", path, [*_prefixed(path, owner)]))
     if fault["type"] == "missing":
         return f"{where}: setting '{path}' is missing"
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if isinstance(fault["input"], Mapping | BaseModel):  # about several settings at once, which it names
+        return f"{where}: {path}: {message}" if path else f"{where}: {message}"
     at = f"{where}: setting '{path}'" if path else where
-    return f"{at} is {fault['input']!r}: {fault['msg']}"
+    return f"{at} is {fault['input']!r}: {message}"
 
 
 def _prefixed(path: str, owner: type[BaseModel]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 INDEX = ".waterjar/index.json"
+DECLARED = ".waterjar/declared.json"
 _INDEX_VERSION = 1
 METHOD_KEYS = ("method", "strategy", "learner", "name")
 
@@ -87,6 +88,17 @@ class Study:
             return dict(yaml.safe_load(file.read_text()) or {})
         except (yaml.YAMLError, ValueError, TypeError) as error:
             raise WaterjarError(f"{file} is not a YAML mapping: {error}") from error
+
+    @property
+    def declared(self) -> list[str]:
+        """The runs that its declaration asks for, in its order; empty if nobody wrote them down."""
+        return _read_declared(self.path)
+
+    @property
+    def undeclared(self) -> list[str]:
+        """Runs that its declaration does not ask for (any more); none where nobody wrote down which it does."""
+        wanted = self.declared
+        return [entry.name for entry in self.entries if wanted and entry.name not in wanted]
 
     def run(self, name: str) -> Run:
         """One run by the name of its directory or by its run_id."""
@@ -170,21 +182,30 @@ def method_of(config: Mapping[str, Any]) -> str:
 
 
 def create_study(
-    path: str | os.PathLike[str], declaration: Mapping[str, Any] | None = None, *, replace: bool = False
+    path: str | os.PathLike[str],
+    declaration: Mapping[str, Any] | None = None,
+    *,
+    replace: bool = False,
+    runs: Sequence[str] = (),
 ) -> Path:
-    """Make a directory a study: runs sealed in it are entered in its ledger. `replace` an earlier declaration?"""
+    """Make a directory a study: runs sealed in it are entered in its ledger. `replace` an earlier declaration?
+
+    `runs` are the directories of the runs that it declares, in the order in which tables and figures show them.
+    """
     folder = Path(path)
     text = yaml.safe_dump(plain(declaration or {}, "declaration"), sort_keys=False)
     file = folder / DECLARATION
     if file.is_file() and file.read_text() != text and not replace:
         raise WaterjarError(f"{file} declares another study: choose another directory, or change that file by hand")
     LocalStore(folder).put(DECLARATION, text.encode())
+    if runs:
+        LocalStore(folder).put(DECLARED, json.dumps(list(runs)).encode())
     ledger.ensure_all(folder)  # a run may have been killed between its seal and its line
     return folder
 
 
 def open_study(path: str | os.PathLike[str]) -> Study:
-    """Open all runs below `path` (one level deep), sealed or not."""
+    """Open all runs below `path` (one level deep), sealed or not: as declared, and others after them by name."""
     folder = Path(path)
     if not folder.is_dir():
         raise WaterjarError(f"{folder} is not a directory: give the directory that holds the runs")
@@ -207,8 +228,9 @@ def open_study(path: str | os.PathLike[str]) -> Study:
                 continue
     if fresh != known:
         _write_index(folder, fresh)
-    entries = [Entry(name=name, **fresh[name]["entry"]) for name in sorted(fresh)]
-    return Study(folder, entries)
+    names = [name for name in _read_declared(folder) if name in fresh]
+    names += sorted(set(fresh) - set(names))
+    return Study(folder, [Entry(name=name, **fresh[name]["entry"]) for name in names])
 
 
 def _entry(path: Path) -> dict[str, Any]:
@@ -229,6 +251,15 @@ def _entry(path: Path) -> dict[str, Any]:
     keys = ("run_id", "cell_id", "status", "seeds", "config", "progress")
     sealed = attributes["status"] == "sealed"
     return {**{key: attributes[key] for key in keys}, "root_hash": read_root_hash(path) if sealed else None}
+
+
+def _read_declared(folder: Path) -> list[str]:
+    """The runs that a study's declaration asks for, in its order; empty if it was not told."""
+    try:
+        names = json.loads((folder / DECLARED).read_bytes())
+    except (OSError, ValueError):
+        return []
+    return list(dict.fromkeys(map(str, names))) if isinstance(names, list) else []
 
 
 def _read_index(folder: Path) -> dict[str, Any]:

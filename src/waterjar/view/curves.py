@@ -149,11 +149,12 @@ def boundary_line(tasks: int, *, light: bool = False) -> dict[str, Any]:
     return _LIGHT_LINE if light or tasks > FEW_TASKS else _BOUNDARY_LINE
 
 
-def boundary_entry(marks: TaskMarks) -> dict[str, Any]:
-    """label -> handle for a legend, where the boundary is not that of all cells."""
+def boundary_entry(marks: TaskMarks, *, unnamed: bool = False) -> dict[str, Any]:
+    """label -> handle for a legend, where the boundary is not that of all cells, or stands `unnamed` in the panels."""
     from matplotlib.lines import Line2D  # noqa: PLC0415 - an extra
 
-    return {marks.whose: Line2D([], [], **_BOUNDARY_LINE)} if marks.whose else {}
+    label = marks.whose or ("a new task begins" if unnamed and len(marks.starts) > 1 else "")
+    return {label: Line2D([], [], **boundary_line(len(marks.starts), light=unnamed))} if label else {}
 
 
 def mark_tasks(ax: Axes, marks: TaskMarks, *, names: bool = True, light: bool = False) -> None:

@@ -121,8 +121,8 @@ class TestData:
         result = measured(tmp_path, baseline="er")
         part = cell(result, "derpp")
         assert part["ad"].values.tolist() == [-2]
-        assert note(part) == "the baseline 'er' was named; it differs in data_fingerprint, backbone"
-        said = "the baseline 'er' was named; it differs in backbone; 'gpm' has no data fingerprint"
+        assert note(part) == "the baseline 'er' differs in data_fingerprint, backbone"
+        said = "the baseline 'er' differs in backbone; 'gpm' has no data fingerprint"
         assert note(cell(result, "gpm")).startswith(said)
         assert note(cell(result, "er")) == ""
 
@@ -141,7 +141,7 @@ class TestLength:
         assert part["checkpoint_epoch"].values.tolist() == [3]  # best within 3 epochs, not at 4
         assert part["pd"].values == pytest.approx([0.4 - 0.8]) and part["ad"].values.tolist() == [-2]
         by_id = cell(measured(tmp_path, baseline=str(cell(measured(tmp_path), "scratch_t2")["cell"].values)), "derpp")
-        assert "was named; it differs in training.epochs_t2" in note(by_id)
+        assert "differs in training.epochs_t2" in note(by_id)
         assert by_id["pd"].values.tolist() == part["pd"].values.tolist()
 
     def test_another_difference_is_one_too_many(self, tmp_path: Path) -> None:

@@ -458,3 +458,17 @@ def test_logits_that_are_not_finite_are_told_as_such(tmp_path: Path, glyphs: Ima
     assert np.isfinite(performance.accuracy.values[0]).all()
     assert np.isnan(performance.accuracy.values[-1]).all()
     assert (performance.accuracy_reason.values[-1] == 2).all()  # not_a_number
+    for name in ("accuracy", "reward", "loss"):  # of the training too: an answer that is none is not class 0
+        assert np.isnan(run["train"][name].values[-1]).all()
+
+
+def test_flops_are_those_of_the_learner(tmp_path: Path, glyphs: ImageData) -> None:
+    config = tiny(options=[{"name": "replay", "settings": {"size": 20, "replay": "always"}}])
+    beside = tiny(options=config.model_dump()["options"], random_baseline=True, multitask=True)
+    alone = tiny(options=config.model_dump()["options"], experts=False)
+    found = [
+        trained(tmp_path / str(i), one, glyphs)["resources"].flops.values for i, one in enumerate((config, beside, alone))
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    assert found[0].sum() > trained(tmp_path / "plain", tiny(), glyphs)["resources"].flops.values.sum()

@@ -89,14 +89,21 @@ def test_a_run_is_what_its_config_alone_would_be() -> None:
         ({"network": {"name": "vit", "settings": {"dept": 3}}}, "did you mean 'network.settings.depth'"),
         ({"training": {"epochs": 10, "log_frequency": 4}}, "log_frequency 4 does not divide the 10 epochs"),
         ({"training": {"optimiser": {"name": "adm"}}}, "did you mean 'adam'"),
-        ({"repeats": None}, "give `repeats`"),
+        ({"repeats": None}, "study: give `repeats`"),
         ({"repeats": 0}, "repeats"),
         ({"repeats": 3, "seeds": [1, 2]}, "repeats 3, but 2 seeds"),
         ({"tasks": {"numbr": 3}}, "did you mean 'tasks.number'"),
-        ({"recording": {"eval_tasks": [3]}}, "tasks are 0 to 2"),
+        ({"seeds": [1, 1], "repeats": None}, "study: seeds [1, 1] must be different ones"),
+        ({"recording": {"eval_tasks": [3]}}, "study: recording.eval_tasks [3]: tasks are 0 to 2"),
+        ({"recording": {"eval_tasks": []}}, "setting 'recording.eval_tasks' is []: no task would be recorded"),
         ({"resources": {"engine": "vmapp"}}, "did you mean 'vmap'"),
         ({"analysis": {"families": ["geometri"]}}, "did you mean 'geometry'"),
         ({"analysis": {"settings": {"geometry": {"nt": 3}}}}, "did you mean 'settings.geometry.n_t'"),
+        ({"analysis": {"settings": {"geometry": {"n_t": -3}}}}, "analysis.settings.geometry: n_t=-3: at least 2 draws"),
+        ({"analysis": {"settings": {"continual": {"chance": 3}}}}, "analysis.settings.continual: chance=3: a number"),
+        ({"analysis": {"families": ["rigidity"], "settings": {"rigidity": {"window": 0}}}}, "rigidity: window=0"),
+        ({"analysis": {"families": ["drift"], "settings": {"drift": {"matrix": -1}}}}, "drift: matrix=-1"),
+        ({"analysis": {"settings": {"plasticity": {"energy": 3}}}}, "plasticity: energy=3"),
         ({"analysis": {"families": ["continual"], "settings": {"geometry": {}}}}, "geometry is not among"),
         ({"sweep": {"training.lr_feature": [1.0]}}, "did you mean 'training.lr_features'"),
         ({"sweep": {"repeats": [1, 2]}}, "only settings of tasks, training, network, recording can be swept"),
@@ -105,8 +112,9 @@ def test_a_run_is_what_its_config_alone_would_be() -> None:
     ],
 )  # fmt: skip
 def test_faults(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(WaterjarError, match=re.escape(message)):
+    with pytest.raises(WaterjarError, match=re.escape(message)) as told:
         declaration(**changes)
+    assert len(str(told.value)) < 400  # not the whole declaration
 
 
 def test_settings_of_the_network_can_be_swept() -> None:
@@ -119,7 +127,13 @@ def test_settings_of_the_network_can_be_swept() -> None:
     [
         ({"tasks": {"number": 4}}, "at most 3 tasks would be right"),
         ({"tasks": {"number": 1, "train_per_class": 17}}, "has 16 train images: at most 16"),
+        ({"tasks": {"number": 1, "classes_per_task": 7}}, "classes_per_task is 7, but glyphs has 6 classes"),
         ({"recording": {"features": ["penultimat"]}}, "did you mean 'penultimate'"),
+        ({"recording": {"features": ["penultimate"], "samples": 10}}, "at most 8 would be right"),
+        (
+            {"network": {"name": "vit"}, "algorithms": [{"learner": "sl", "options": ["redo"]}]},
+            "option 'redo' renews single units, and needs a network that is a plain chain of layers",
+        ),
     ],
 )
 def test_faults_that_show_beside_the_data(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -234,7 +248,7 @@ def test_one_command_trains_measures_and_draws(tmp_path: Path, monkeypatch: pyte
     assert code == 0
     told = json.loads(text)
     assert told["study"] == "small"
-    assert [run["method"] for run in told["runs"]] == ["rl", "sl"]
+    assert [run["method"] for run in told["runs"]] == ["sl", "rl"]  # as declared
     assert np.shape(list(told["runs"][0]["accuracy"].values())) == (3, 2)
     for method in ("sl", "rl"):
         drawn = {file.name for file in (tmp_path / "small" / "figures" / "glyphs" / method).glob("*.png")}
@@ -245,6 +259,33 @@ def test_one_command_trains_measures_and_draws(tmp_path: Path, monkeypatch: pyte
         assert word in text
     code, text = cli("run", "small.yaml", "--train-only", "--json")
     assert json.loads(text)["figures"] == {}
+
+
+def test_runs_of_an_earlier_declaration_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    for algorithms in (["rl"], ["sl"]):
+        (tmp_path / "small.yaml").write_text(yaml.safe_dump({**SMALL, "algorithms": algorithms}))
+        assert cli("run", tmp_path / "small.yaml", "--train-only")[0] == 0
+    both = waterjar.open_study(tmp_path / "small")
+    assert [entry.config["method"] for entry in both.entries] == ["sl", "rl"]  # the declared one first
+    assert both.undeclared == [entry.name for entry in both.entries if entry.config["method"] == "rl"]
+    code, text = cli("diagnose", tmp_path / "small", "--only", "continual")
+    assert code == 0 and f"1 of 2 runs: not of the study's present declaration: {both.undeclared[0]}" in text
+
+
+def test_stopped_in_the_analysis_it_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("waterjar.diagnose.study.diagnose", stop)
+    (tmp_path / "a b.yaml").write_text(yaml.safe_dump(SMALL))
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "a b.yaml"), "--workers", "2"])
+    assert result.exit_code == 130
+    assert result.stderr.endswith(f"stopped; go on with: waterjar run '{tmp_path / 'a b.yaml'}' --workers 2\n")
 
 
 def test_a_sweep_over_the_number_of_tasks_ends_with_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

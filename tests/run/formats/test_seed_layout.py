@@ -129,7 +129,7 @@ class TestExport:
             recorder.log(epoch=9, train_task="joint", performance={"accuracy": 1.0 * np.ones(3)})
         notes = export_seed_layout(waterjar.open_run(tmp_path / "run"), tmp_path / "out").notes
         for text in (
-            "/features/x: snapshots at 3 steps, the layout needs all 4: no representations.npy",
+            "/features/x: snapshots at 3 of the 4 steps that the layout has: no representations.npy",
             "1 evaluations of joint training",
             "/events: event_step, kind, message",
             "/performance: macro_accuracy",

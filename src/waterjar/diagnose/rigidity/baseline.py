@@ -87,7 +87,7 @@ def _fingerprints(study: Study) -> dict[str, str | None]:
 
 def _about_named(cell: str, chosen: str, cells: _Cells) -> str:
     hard = cells.hard(cell, chosen)
-    differs = f"the baseline '{cells.names[chosen]}' was named; it differs in {_listed(hard)}" if hard else ""
+    differs = f"the baseline '{cells.names[chosen]}' differs in {_listed(hard)}" if hard else ""
     return "; ".join(part for part in (differs, cells.unsure(cell, chosen)) if part)
 
 

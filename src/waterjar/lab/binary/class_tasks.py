@@ -75,6 +75,10 @@ def draw_tasks(data: ImageData, config: BinaryConfig) -> ClassTasks:
     tasks = config.tasks
     pool = _pool(data, tasks)
     needed = tasks.number * tasks.classes_per_task
+    if tasks.classes_per_task > len(pool):
+        raise WaterjarError(
+            f"tasks.classes_per_task is {tasks.classes_per_task}, but {data.name} has {len(pool)} classes to draw from"
+        )
     if needed > len(pool):
         raise WaterjarError(
             f"{tasks.number} tasks of {tasks.classes_per_task} classes need {needed} classes, but {data.name} has "

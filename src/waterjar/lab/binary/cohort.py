@@ -247,9 +247,10 @@ def traced(told: Sequence[tuple[Seen, Rows]]) -> Floats:
     for _, some in itertools.groupby(told, lambda one: one[1].shape):
         seen, labels = zip(*some, strict=True)
         logits = torch.stack([one.logits for one in seen]).cpu().numpy().astype(np.float64)
-        right = (logits.argmax(3) == np.stack(labels)).sum(2)
+        right = _is_right(logits, np.stack(labels))
         rewards = [one.reward for one in seen if one.reward is not None]
-        reward = torch.stack(rewards).cpu().numpy().sum(2, dtype=np.float64) if rewards else right
+        reward = torch.stack(rewards).cpu().numpy().astype(np.float64) if rewards else right
+        right, reward = right.sum(2), np.where(np.isnan(right), np.nan, reward).sum(2)
         norms = [np.full(right.shape[1], np.nan) if one.norm is None else one.norm.cpu().numpy() for one in seen]
         parts.append(np.stack([_cross_entropy(logits, np.stack(labels)).sum(2), right, reward, np.stack(norms)], 2))
     return np.concatenate(parts)
@@ -264,11 +265,16 @@ def _cross_entropy(logits: Floats, labels: Rows) -> Floats:
 
 
 def _judge(pupil: Pupil, inputs: Tensor, labels: Rows) -> tuple[Floats, Floats]:
-    """(repeat, sample): whether the largest logit is the label's (NaN where a logit is not finite), cross-entropy."""
+    """(repeat, sample): whether the answer is right, and the cross-entropy."""
     logits = pupil.gradients.read(inputs)[0].float().cpu().numpy().astype(np.float64)
-    right = (logits.argmax(2) == labels).astype(np.float64)
-    right[~np.isfinite(logits).all(2)] = np.nan
-    return right, _cross_entropy(logits, labels)
+    return _is_right(logits, labels), _cross_entropy(logits, labels)
+
+
+def _is_right(logits: Floats, labels: Rows) -> Floats:
+    """(...,): whether the largest logit (..., class) is the label's; NaN where a logit is not finite."""
+    right: Floats = (logits.argmax(-1) == labels).astype(np.float64)
+    right[~np.isfinite(logits).all(-1)] = np.nan
+    return right
 
 
 def cohorts_of_one(config: BinaryConfig, data: ImageData, members: Sequence[int], device: str) -> list[Cohort]:

@@ -114,12 +114,37 @@ class Recording(BaseModel):
     every: Count = 1
     """Of the evaluations within a task, every how-many-eth is kept; its start and its end always are."""
 
+    @field_validator("eval_tasks")
+    @classmethod
+    def _not_empty(cls, tasks: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if tasks == ():
+            raise ValueError("no task would be recorded: leave it out for all of them, or set features to [] for none")
+        return tasks
+
     @field_validator("features", "eval_tasks")
     @classmethod
     def _each_once(cls, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         if values is not None and len(set(values)) < len(values):
             raise ValueError(f"{list(values)} must be different ones")
         return values
+
+
+def check_repeats(repeats: int | None, seeds: tuple[int, ...] | None) -> None:
+    """Say how many repeats there are in one way, and each with a seed of its own; a `ValueError` for pydantic."""
+    if seeds is None and repeats is None:
+        raise ValueError("give `repeats`, how many there are, or `seeds`, one for each")
+    if seeds is not None:
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise ValueError(f"seeds {list(seeds)} must be different ones, one for each repeat")
+        if repeats not in (None, len(seeds)):
+            raise ValueError(f"repeats {repeats}, but {len(seeds)} seeds: leave one of them out")
+
+
+def check_eval_tasks(recording: Recording, tasks: Tasks) -> None:
+    """Tasks whose features are kept are tasks that there are; a `ValueError` for pydantic."""
+    outside = [task for task in recording.eval_tasks or () if task >= tasks.number]
+    if outside:
+        raise ValueError(f"recording.eval_tasks {outside}: tasks are 0 to {tasks.number - 1}")
 
 
 class BinaryConfig(BaseModel):
@@ -186,16 +211,8 @@ class BinaryConfig(BaseModel):
 
     @model_validator(mode="after")
     def _fit_together(self) -> BinaryConfig:
-        if self.seeds is None and self.repeats is None:
-            raise ValueError("give `repeats`, how many there are, or `seeds`, one for each")
-        if self.seeds is not None:
-            if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-                raise ValueError(f"seeds {list(self.seeds)} must be different ones, one for each repeat")
-            if self.repeats not in (None, len(self.seeds)):
-                raise ValueError(f"repeats {self.repeats}, but {len(self.seeds)} seeds: leave one of them out")
-        outside = [task for task in self.recording.eval_tasks or () if task >= self.tasks.number]
-        if outside:
-            raise ValueError(f"recording.eval_tasks {outside}: tasks are 0 to {self.tasks.number - 1}")
+        check_repeats(self.repeats, self.seeds)
+        check_eval_tasks(self.recording, self.tasks)
         networks.parse(self.network, self.full_network_settings)  # whether it takes what the options ask of it
         return self
 

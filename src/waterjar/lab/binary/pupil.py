@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -176,6 +177,15 @@ class Pupil:
         for option, kept in zip(self._options, state["options"], strict=True):
             option.load_state(kept)
         self._updates = state["updates"]
+
+
+def try_options(config: BinaryConfig, structure: Network) -> None:
+    """Make the options around such a network: one that it cannot have is a `WaterjarError`."""
+    device = torch.device("cpu")
+    weights = Weights(structure, 1, device)
+    optimiser = optimisers.make(config.training.optimiser.name, config.training.optimiser.settings, weights.values)
+    where = Surroundings(structure, weights, optimiser, (0,), "learner", math.prod(structure.image_shape))
+    options.make(config.chosen_options, where)
 
 
 def first_network(config: BinaryConfig, image_shape: tuple[int, int, int], seed: int) -> Network:

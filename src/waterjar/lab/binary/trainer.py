@@ -164,15 +164,15 @@ class BinaryTrainer:
         return {name: values[0] for name, values in found.items()} if len(self.config.repeat_seeds) == 1 else found
 
     def _resources(self, images: int) -> dict[str, float | Missing]:
+        """Seconds and memory of all that goes on; images, buffer and flops of the learner, without its companions."""
         now = time.monotonic()
         seconds, self._step_began = now - self._step_began, now
-        companions = self.config.experts + self.config.random_baseline + self.config.multitask
         return {
             "seconds": seconds,
             "images": images,
             "peak_memory": self._peak_memory() or missing("not_recorded"),
             "buffer_bytes": sum(self._crew.ask("memory")),
-            "flops": BACKWARD_COST * self._flops * ((1 + companions) * images + self._at.replayed),
+            "flops": BACKWARD_COST * self._flops * (images + self._at.replayed),
         }
 
     def _peak_memory(self) -> int:

@@ -102,7 +102,8 @@ def run(
     resolve_device(declaration.resources.device)
     data = load(declaration.data.name, **declaration.data.settings)
     jobs = plan(declaration, out, data)
-    create_study(out, declaration.model_dump(mode="json", exclude={"data": {"settings": {"path"}}}), replace=True)
+    told = declaration.model_dump(mode="json", exclude={"data": {"settings": {"path"}}})
+    create_study(out, told, replace=True, runs=[job.path.name for job in jobs])
     cache = to_cache(data, out / DATA)
     from_cache(cache, verify=True)  # a copy that was there before may have changed since
     del data

@@ -9,7 +9,8 @@ import pandas as pd
 
 from waterjar.diagnose.registry import find_metric
 from waterjar.view.curves import band_note, boundary_entry, draw_curve, mark_tasks, say, task_marks
-from waterjar.view.style import axis_end, labels, legend_outside, line_styles
+from waterjar.view.results import Source, dataset_name
+from waterjar.view.style import axis_end, drawn, labels, legend_outside, line_styles, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,3 +59,9 @@ def axis_label(metric: str, width: int = 14) -> str:
     """A metric's name with its unit and the arrow that says which way is better, in short lines."""
     declared = find_metric(metric)
     return "\n".join(textwrap.wrap(metric.replace("_", " "), width)) + axis_end(declared.units, declared.direction)
+
+
+def title_with_dataset(title: str, source: Source, dataset: str | None) -> str:
+    """The title, and after it the data set: as told, else what all runs name in their settings."""
+    name = dataset_name(source) if dataset is None else dataset
+    return " - ".join(part for part in (title, drawn(short([name], 40)[name])) if part)

@@ -9,19 +9,18 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.view.curves import mean_table
-from waterjar.view.figures._stack import draw_stack
+from waterjar.view.figures._stack import draw_stack, title_with_dataset
 from waterjar.view.results import (
     Source,
     by_cell,
     cell_order,
-    dataset_name,
     pick_layer,
     repeats_of,
     result_of,
     roots_in,
     snapshot_table,
 )
-from waterjar.view.style import canvas, drawn, house_style, line_styles, short, stamp
+from waterjar.view.style import canvas, house_style, line_styles, stamp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,9 +95,7 @@ def geometry_stack(
         figure = canvas(figure, (6.4, 9.6))
         order = cell_order(source, table["cell"])
         panels = draw_stack(figure, table, METRICS, order, over=over, band=band)
-        name = dataset_name(source) if dataset is None else dataset
-        parts = ["Manifold Geometric Analysis", drawn(short([name], 40)[name])]
-        panels[0].set_title(" - ".join(part for part in parts if part), pad=14)
+        panels[0].set_title(title_with_dataset("Manifold Geometric Analysis", source, dataset), pad=14)
         _draw_simulated(panels[0], table, order, over)
         figure.align_ylabels(panels)
         return stamp(figure, roots_in(source))

@@ -130,7 +130,7 @@ def metric_traces(
         notes = [band_note(set(table.loc[table["reason"] == "", "n"]), band), *_missing(table), marks.note]
         note = "\n".join(text for text in notes if text)
         if named or note:
-            legend_outside(figure, {**named, **boundary_entry(marks)}, note or None)
+            legend_outside(figure, {**named, **boundary_entry(marks, unnamed=True)}, note or None)
         return stamp(figure, roots_in(source))
 
 

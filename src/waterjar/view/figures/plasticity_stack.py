@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from waterjar.errors import WaterjarError
-from waterjar.view.figures._stack import draw_stack
+from waterjar.view.figures._stack import draw_stack, title_with_dataset
 from waterjar.view.results import Source, cell_order, result_of, roots_in, snapshot_table
 from waterjar.view.style import canvas, house_style, stamp
 
@@ -59,14 +59,18 @@ def plasticity_stack(
     layer: str | None = None,
     over: str = "total_epoch",
     band: str = "interval",
+    dataset: str | None = None,
     figure: Figure | None = None,
     **settings: Any,
 ) -> Figure:
-    """Draw plasticity metrics over training, of one layer (the last one by default); `settings` go to `measure`."""
+    """Draw plasticity metrics over training, of one layer (the last one by default); `settings` go to `measure`.
+
+    `dataset` stands in the title; by default it is what the runs' settings say.
+    """
     with house_style():
         table = data(source, metrics=metrics, layer=layer, over=over, band=band, **settings)
         figure = canvas(figure, (6.4, 1.15 * len(metrics) + 1.2))
         panels = draw_stack(figure, table, metrics, cell_order(source, table["cell"]), over=over, band=band)
-        panels[0].set_title("Plasticity", pad=14)
+        panels[0].set_title(title_with_dataset("Plasticity", source, dataset), pad=14)
         figure.align_ylabels(panels)
         return stamp(figure, roots_in(source))

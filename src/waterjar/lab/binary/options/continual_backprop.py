@@ -68,7 +68,7 @@ class ContinualBackprop(Option):
             worth = activity[name] * self._outgoing(layer)
             self.utility[name].mul_(self._settings.decay).add_(worth, alpha=1 - self._settings.decay)
             mature = self.age[name] > self._settings.maturity
-            self.due[name] += self._settings.replacement_rate * mature.sum(1).cpu()
+            self.due[name] += self._settings.replacement_rate * mature.sum(1, dtype=torch.float64).cpu()
             ripe = (self.due[name] > 1) & mature.any(1).cpu()
             if not ripe.any():
                 continue

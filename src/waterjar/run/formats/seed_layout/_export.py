@@ -174,7 +174,8 @@ def _synchronised(
     labels = {int(label) for label in read_array(run.path, key, nodes[key])}
     more, without = labels - set(kept), set(kept) - labels
     if without:
-        notes.append(f"/{group}: snapshots at {len(labels)} steps, the layout needs all {len(kept)}: no {file}")
+        there = len(kept) - len(without)
+        notes.append(f"/{group}: snapshots at {there} of the {len(kept)} steps that the layout has: no {file}")
     elif more:
         notes.append(f"/{group}: {len(more)} snapshots before the training of a task")
     return not without

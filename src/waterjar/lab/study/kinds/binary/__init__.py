@@ -9,7 +9,8 @@ from typing import Any
 
 from waterjar.errors import unknown_name
 from waterjar.lab.binary import BinaryConfig, draw_tasks, run_id_of
-from waterjar.lab.binary.pupil import first_network
+from waterjar.lab.binary.probes import probe_rows
+from waterjar.lab.binary.pupil import first_network, try_options
 from waterjar.lab.config import cores
 from waterjar.lab.data import ImageData
 from waterjar.lab.study.job import Laid
@@ -36,12 +37,15 @@ def lay_out(config: BinaryConfig, data: ImageData) -> Laid:
 
 
 def try_out(configs: Sequence[BinaryConfig], data: ImageData) -> None:
-    """Build the network of every run, so that a fault shows now and not in a worker an hour later."""
+    """Build what every run learns with and records, so that a fault shows now and not in a worker an hour later."""
     for config in configs:
         network = first_network(config, (config.channels, *data.image_size), 0)
         for layer in config.recording.features:
             if layer not in network.layer_names:
                 raise unknown_name("recording.features: layer", layer, network.layer_names)
+        if config.recording.features:
+            probe_rows(draw_tasks(data, config), config, 0)
+        try_options(config, network)
 
 
 def train(

@@ -6,12 +6,21 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
-from waterjar.diagnose.registry import families
+from waterjar.diagnose.registry import Family, families
+from waterjar.diagnose.study import check_settings
 from waterjar.errors import WaterjarError
 from waterjar.lab.binary import BinaryConfig, learners, networks
-from waterjar.lab.binary.config import OptionChoice, Recording, Tasks, Training, parse_config
+from waterjar.lab.binary.config import (
+    OptionChoice,
+    Recording,
+    Tasks,
+    Training,
+    check_eval_tasks,
+    check_repeats,
+    parse_config,
+)
 from waterjar.lab.binary.engines import EngineName
 from waterjar.lab.config import Count, Seed
 from waterjar.lab.faults import Behind, behind_name, faults, unknown
@@ -102,6 +111,12 @@ class Declaration(BaseModel):
     """Dotted setting -> values: every combination is run, such as {"training.lr_features": [0.01, 0.05]}."""
     resources: Resources = Resources()
     analysis: Analysis = Analysis()
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Declaration:
+        check_repeats(self.repeats, self.seeds)
+        check_eval_tasks(self.recording, self.tasks)
+        return self
 
 
 def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
@@ -204,9 +219,18 @@ def _faults_of_analysis(analysis: Analysis) -> list[str]:
             found.append(f"analysis.settings.{name}: {name} is not among analysis.families {list(analysis.families)}")
         elif name in known:
             defaults = known[name].defaults
-            found += [
+            wrong = [
                 f"analysis: {unknown('setting', f'settings.{name}.{key}', key, defaults)}"
                 for key in settings
                 if key not in defaults
             ]
+            found += wrong or _refused(known[name], settings)
     return found
+
+
+def _refused(family: Family, settings: Mapping[str, Any]) -> list[str]:
+    try:
+        check_settings(family, settings)
+    except WaterjarError as error:
+        return [f"analysis.settings.{family.name}: {str(error).removeprefix(f'{family.name}: ')}"]
+    return []
