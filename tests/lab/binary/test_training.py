@@ -466,9 +466,8 @@ def test_flops_are_those_of_the_learner(tmp_path: Path, glyphs: ImageData) -> No
     config = tiny(options=[{"name": "replay", "settings": {"size": 20, "replay": "always"}}])
     beside = tiny(options=config.model_dump()["options"], random_baseline=True, multitask=True)
     alone = tiny(options=config.model_dump()["options"], experts=False)
-    found = [
-        trained(tmp_path / str(i), one, glyphs)["resources"].flops.values for i, one in enumerate((config, beside, alone))
-    ]
+    runs = [trained(tmp_path / str(i), one, glyphs) for i, one in enumerate((config, beside, alone))]
+    found = [run["resources"].flops.values for run in runs]
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     assert found[0].sum() > trained(tmp_path / "plain", tiny(), glyphs)["resources"].flops.values.sum()
