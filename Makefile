@@ -29,7 +29,7 @@ $(AXE): | $(BIN)/python
 
 # The tests, with coverage of src/ (95 % or more). Those of the report's page need Chromium, and are passed over without.
 test: $(VENV)/.dev $(AXE)
-	WATERJAR_AXE=$(abspath $(AXE)) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow and not oracle" --cov --cov-report=term
+	WATERJAR_AXE=$(abspath $(AXE)) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle" --cov --cov-report=term
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -62,7 +62,7 @@ oracle: $(VENV)/.dev
 core: | $(VENV)-core/bin/python
 	$(VENV)-core/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . pytest hypothesis
 	$(VENV)-core/bin/python -c 'import importlib.util as u, sys; sys.exit("torch is in the core environment") if u.find_spec("torch") else None'
-	$(VENV)-core/bin/python -m pytest tests/cli tests/run/test_recorder.py tests/run/test_plain_xarray.py tests/stats/test_table.py tests/diagnose/test_foundation.py -m "not torch and not slow and not oracle" -k "not analyses" -q
+	$(VENV)-core/bin/python -m pytest tests/cli tests/run/test_recorder.py tests/run/test_plain_xarray.py tests/stats/test_table.py tests/diagnose/test_foundation.py tests/diagnose/geometry/test_measure.py tests/diagnose/geometry/test_capacity.py -m "not torch and not slow and not oracle" -k "not analyses" -q
 
 $(VENV)-core/bin/python:
 	$(PYTHON) -m venv $(VENV)-core

@@ -81,6 +81,7 @@ class TestDrawing:
         run(study / "late-1", "--figure", "learning_curves", "--out", tmp_path / "r.svg")
         assert (tmp_path / "w.svg").read_bytes() == (tmp_path / "r.svg").read_bytes()
 
+    @pytest.mark.no_cover
     def test_all_that_there_is_data_for(self, study: Path, tmp_path: Path) -> None:
         text, told = run(study, "--figure", "all", "--out", tmp_path / "folder", "--format", "png")
         files = {path.stem for path in (tmp_path / "folder").glob("*.png")}
@@ -88,6 +89,7 @@ class TestDrawing:
         assert len(text.splitlines()) == len(files)
         assert "geometry_stack: not drawn: no run has recorded features" in told
 
+    @pytest.mark.no_cover
     def test_an_album_has_a_folder_for_every_algorithm(self, study: Path, tmp_path: Path) -> None:
         found = json.loads(run(study, "--figure", "album", "--out", tmp_path, "--where", "learner=late", "--json")[0])
         files = list((tmp_path / "figures").rglob("*.png"))

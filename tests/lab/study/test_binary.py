@@ -162,6 +162,7 @@ def test_a_study_runs_and_is_passed_over(tmp_path: Path, repeats: int) -> None:
     assert (job.path / "zarr.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_repeats_in_processes_within_a_worker(tmp_path: Path) -> None:
     """A worker of the pool may have processes of its own; they give the bits of the loop."""
     declared = declaration(tasks={"number": 1}, resources={"engine": "processes"})

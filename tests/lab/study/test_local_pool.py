@@ -65,6 +65,7 @@ def test_results_and_errors_come_back_and_a_failure_renews_the_worker(pool: Loca
     assert not alive(again.result())
 
 
+@pytest.mark.slow
 def test_who_always_dies_is_blamed_and_others_are_not(pool: LocalPool) -> None:
     killed = pool.submit(signal.raise_signal, signal.SIGKILL)
     good = [pool.submit(math.sqrt, 4.0) for _ in range(3)]
@@ -112,6 +113,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
     assert 'if __name__ == "__main__":' in done.stderr
 
 
+@pytest.mark.slow
 def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(
@@ -171,6 +173,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_a_worker_leaves_no_traceback(tmp_path: Path) -> None:
     script = tmp_path / "late.py"
     script.write_text(LATE)

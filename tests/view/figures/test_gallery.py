@@ -12,9 +12,8 @@ from PIL import Image
 from waterjar.view import figures
 
 GALLERY = Path(__file__).resolve().parents[3] / "docs/gallery"
-NAMES = [
-    pytest.param(name, marks=pytest.mark.slow) if name == "geometry_stack" else name for name in figures.available()
-]
+QUICK = ("cost_accuracy", "eri_summary", "task_matrix")
+NAMES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in figures.available()]
 
 
 @pytest.mark.parametrize("name", NAMES)

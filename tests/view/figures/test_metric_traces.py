@@ -206,7 +206,7 @@ def test_lines_circles_and_boundaries(written: tuple[Diagnosis, dict[str, Writte
     assert [ax.get_title(loc="left") for ax in figure.axes] == ["average accuracy ↑", "forward transfer ↓"]
     told = figure.legends[0].get_title().get_text()
     assert "95 % t interval of 4 repeats" in told and "open circles" in told and "3 or more remain" in told
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b", "a new task begins"]
 
 
 def test_a_gap_is_told(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ FLAGS = [
     "--disable-sync",
 ]
 ROOT = Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.no_cover
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +182,7 @@ def test_a_phone_scrolls_down_and_not_sideways(browser: Any, folder: Path) -> No
         opened.close()
 
 
+@pytest.mark.slow
 def test_the_dark_has_its_own_colours_in_charts_too(browser: Any, folder: Path) -> None:
     opened = Opened(browser, folder / "small.html", color_scheme="dark")
     page = opened.page
@@ -196,6 +198,7 @@ def test_the_dark_has_its_own_colours_in_charts_too(browser: Any, folder: Path) 
     opened.close()
 
 
+@pytest.mark.slow
 def test_print_leaves_out_what_cannot_be_pressed(browser: Any, folder: Path, tmp_path: Path) -> None:
     opened = Opened(browser, folder / "small.html", color_scheme="dark")
     page = opened.page

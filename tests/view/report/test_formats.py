@@ -132,6 +132,7 @@ def test_pdf_has_pages_text_and_the_root_hashes(tmp_path: Path, small_report: Re
     assert write(brief(small_report), tmp_path / "again.pdf").read_bytes() == data
 
 
+@pytest.mark.slow
 def test_pdf_of_nasty_names(tmp_path: Path, nasty_report: Report) -> None:
     data = write(brief(nasty_report), tmp_path / "n.pdf").read_bytes()
     assert len(re.findall(rb"/Type /Page\b", data)) > 2

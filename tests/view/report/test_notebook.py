@@ -41,6 +41,7 @@ def test_an_empty_study_has_one_too(tmp_path: Path) -> None:
     assert len(made["cells"]) == 3
 
 
+@pytest.mark.slow
 def test_it_runs(tmp_path: Path, small: Story, small_report: Report) -> None:
     client = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
