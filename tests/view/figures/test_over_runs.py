@@ -42,7 +42,7 @@ def test_the_matrix_is_symmetric_and_marks_what_is_unsure(whole: Diagnosis) -> N
     for line in table.itertuples():
         text = texts[order.index(line.x), order.index(line.y)]
         assert text.startswith("(") != line.significant
-    assert "n = 9 runs" in figure.axes[1].get_ylabel()
+    assert "n = 9 repeats" in figure.axes[1].get_ylabel()
 
 
 def test_the_baselines_zeros_take_no_part(whole: Diagnosis) -> None:

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     def fma(a: float, b: float, c: float) -> float:
         """A * b + c, rounded once. For compiled code only."""
-        raise NotImplementedError
+        ...
 
     def fma32(a: np.float32, b: np.float32, c: np.float32) -> np.float32:
         """The same in single precision."""
-        raise NotImplementedError
+        ...
 
 else:
 

@@ -137,7 +137,7 @@ def correlation_heatmap(
         figure = figure_of(ax)
         counts = sorted(set(table["n"]))
         n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        figure.colorbar(picture, ax=ax, label=f"{_NAMES.get(method, method)} over n = {n} runs", shrink=0.8)
+        figure.colorbar(picture, ax=ax, label=f"{_NAMES.get(method, method)} over n = {n} repeats", shrink=0.8)
         ax.set_title(
             f"( ) not significant: p > {alpha:g}, {_NAMES.get(correction, correction)} over {len(table)} pairs",
             fontsize=7.5, fontweight="normal", color="#555555", loc="left",
