@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test install lint bench slow oracle core catalogue clean
+.PHONY: demo test coverage install lint bench slow oracle core catalogue clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed") if sys.version_info < (3, 11) else None'
@@ -27,9 +27,14 @@ AXE := $(VENV)/node_modules/axe-core/axe.min.js
 $(AXE): | $(BIN)/python
 	-npm install --prefix $(VENV) --no-save --no-audit --no-fund --ignore-scripts --silent axe-core@4.14.0
 
-# The tests, with coverage of src/ (95 % or more). Those of the report's page need Chromium, and are passed over without.
+# The tests. Those of the report's page need Chromium, and are passed over without.
+PYTEST := WATERJAR_AXE=$(abspath $(AXE)) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle"
 test: $(VENV)/.dev $(AXE)
-	WATERJAR_AXE=$(abspath $(AXE)) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle" --cov --cov-report=term
+	$(PYTEST)
+
+# The same, half as long again, with coverage of src/: 95 % or more.
+coverage: $(VENV)/.dev $(AXE)
+	$(PYTEST) --cov --cov-report=term
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -62,7 +67,7 @@ oracle: $(VENV)/.dev
 core: | $(VENV)-core/bin/python
 	$(VENV)-core/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . pytest hypothesis
 	$(VENV)-core/bin/python -c 'import importlib.util as u, sys; sys.exit("torch is in the core environment") if u.find_spec("torch") else None'
-	$(VENV)-core/bin/python -m pytest tests/cli tests/run/test_recorder.py tests/run/test_plain_xarray.py tests/stats/test_table.py tests/diagnose/test_foundation.py tests/diagnose/geometry/test_measure.py tests/diagnose/geometry/test_capacity.py -m "not torch and not slow and not oracle" -k "not analyses" -q
+	$(VENV)-core/bin/python -m pytest tests/diagnose/geometry/test_measure.py tests/diagnose/geometry/test_capacity.py tests/cli tests/run/test_recorder.py tests/run/test_plain_xarray.py tests/stats/test_table.py tests/diagnose/test_foundation.py -m "not torch and not slow and not oracle" -k "not analyses" -q
 
 $(VENV)-core/bin/python:
 	$(PYTHON) -m venv $(VENV)-core
