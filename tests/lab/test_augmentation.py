@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from waterjar.errors import WaterjarError
-from waterjar.lab import augmentation
 from waterjar.lab.augmentation import (
     COLUMNS,
     CROP_FLIP,
@@ -267,12 +266,3 @@ def test_wrong_settings_are_errors() -> None:
     for wrong in ({"scale": (1.2, 0.8)}, {"rotation": -1}, {"brightness": 1.5}, {"rotate": 5}):
         with pytest.raises(ValueError, match="AugmentationSettings"):
             AugmentationSettings(**wrong)
-
-
-def test_nothing_draws_from_the_global_generators() -> None:
-    torch.manual_seed(0)
-    before = torch.get_rng_state()
-    numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002
-    normalise(augmentation.apply(IMAGES, drawn(T1)), (0, 0, 0), (1, 1, 1))
-    assert torch.equal(torch.get_rng_state(), before)
-    assert np.array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
