@@ -180,3 +180,15 @@ def test_a_damaged_run_shows_and_hides_nothing(tmp_path: Path) -> None:
     assert next(iter(study.select("status != damaged").load().values())).seed.values.tolist() == [1]
     with pytest.raises(WaterjarError, match="p is a run itself"):
         waterjar.open_study(tmp_path / "p")
+
+
+@pytest.mark.parametrize("content", ["{", "3", "{}", '"x"', "[1, null]", "[" * 5000 + "]" * 5000, ""])
+def test_a_damaged_list_of_runs_costs_nothing(tmp_path: Path, content: str) -> None:
+    waterjar.create_study(tmp_path, runs=["b", "a"])
+    for name in ("a", "b", "c"):
+        one(tmp_path / name, [1], 2, {"lr": name})
+    study = waterjar.open_study(tmp_path)
+    assert [entry.name for entry in study.entries] == ["b", "a", "c"]
+    assert study.declared == ["b", "a"] and study.undeclared == ["c"]
+    (tmp_path / ".waterjar/declared.json").write_text(content)
+    assert [entry.name for entry in waterjar.open_study(tmp_path).entries] == ["a", "b", "c"]

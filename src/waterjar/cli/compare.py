@@ -136,12 +136,12 @@ def default_baseline(study: Study) -> tuple[str, str]:
     shown, cells = study.cell_names, study.cells
     if DEFAULT in shown.values() or any(entry.config.get("scenario") == DEFAULT for entry in study.entries):
         return DEFAULT, ""
-    told = study.declared
-    word = "declared" if told else "sealed"
-    for name in told or [str(line["run"]) for line in ledger.entries(study.path)]:
-        for cell, entries in cells.items():
-            if name in (entry.name for entry in entries):
-                return shown[cell] or cell, f", the first cell {word}; --baseline names another"
+    sealed = [str(line["run"]) for line in ledger.entries(study.path)]
+    for word, names in (("declared", study.declared), ("sealed", sealed)):
+        for name in names:
+            for cell, entries in cells.items():
+                if name in (entry.name for entry in entries):
+                    return shown[cell] or cell, f", the first cell {word}; --baseline names another"
     first = next(iter(cells))
     return shown[first] or first, ", the first cell; --baseline names another"
 

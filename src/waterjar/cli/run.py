@@ -58,7 +58,7 @@ def command(
     if dry_run:
         _dry_run(declared, folder, as_json)
         return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` and Slurm stop it as Ctrl-C does
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` and Slurm stop it as Ctrl-C does
     board = None if as_json else _Board(declared.resources.workers, study.kinds.of(declared.kind).SHOWN)
     try:
         try:
@@ -73,6 +73,8 @@ def command(
         again += [flag for flag, given in (("--train-only", train_only), ("--json", as_json)) if given]
         sys.stderr.write(f"\nstopped; go on with: {shlex.join(again)}\n")
         raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _tell(declared: Any, done: Any, folder: Path, *, train_only: bool, as_json: bool) -> None:

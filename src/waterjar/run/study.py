@@ -213,19 +213,20 @@ def open_study(path: str | os.PathLike[str]) -> Study:
         raise WaterjarError(f"{folder} is a run itself: open it with open_run, or give the directory above it")
     known = _read_index(folder)
     fresh: dict[str, Any] = {}
-    for item in os.scandir(folder):
-        try:
-            stat = os.stat(os.path.join(item.path, ROOT))  # noqa: PTH116, PTH118 - a thousand of them
-        except OSError:  # no run, or a link that leads nowhere
-            continue
-        stamp = [stat.st_mtime_ns, stat.st_size, stat.st_ino]
-        if item.name in known and known[item.name]["stamp"] == stamp:
-            fresh[item.name] = known[item.name]
-        else:
+    with os.scandir(folder) as items:
+        for item in items:
             try:
-                fresh[item.name] = {"stamp": stamp, "entry": _entry(Path(item.path))}
-            except NotARunError:
+                stat = os.stat(os.path.join(item.path, ROOT))  # noqa: PTH116, PTH118 - a thousand of them
+            except OSError:  # no run, or a link that leads nowhere
                 continue
+            stamp = [stat.st_mtime_ns, stat.st_size, stat.st_ino]
+            if item.name in known and known[item.name]["stamp"] == stamp:
+                fresh[item.name] = known[item.name]
+            else:
+                try:
+                    fresh[item.name] = {"stamp": stamp, "entry": _entry(Path(item.path))}
+                except NotARunError:
+                    continue
     if fresh != known:
         _write_index(folder, fresh)
     names = [name for name in _read_declared(folder) if name in fresh]
@@ -257,7 +258,7 @@ def _read_declared(folder: Path) -> list[str]:
     """The runs that a study's declaration asks for, in its order; empty if it was not told."""
     try:
         names = json.loads((folder / DECLARED).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
     return list(dict.fromkeys(map(str, names))) if isinstance(names, list) else []
 
@@ -273,7 +274,7 @@ def _read_index(folder: Path) -> dict[str, Any]:
             Entry(name="", **record["entry"])
             record["stamp"]
         return runs
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
 
 

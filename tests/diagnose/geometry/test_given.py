@@ -35,6 +35,7 @@ def test_a_masked_array_without_masks_is_an_array() -> None:
         ([1, None], "mixed types"),
         (np.array([None, None]), "mixed types .NoneType."),
         (np.array([0.0, np.nan]), "1 are NaN"),
+        (np.array(["2020-01-01", "NaT"], "datetime64[D]"), "1 are NaT"),
         (np.ma.masked_array([1, 2], [True, False]), "masked"),  # type: ignore[no-untyped-call]
         ([[1], [2, 3]], "one label per point"),
         (np.array([1j, 2]), "labels of type complex128"),

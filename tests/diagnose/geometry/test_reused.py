@@ -88,3 +88,14 @@ def test_projections_that_are_kept_stay_as_they_are() -> None:
     after = [first.of.units, first.products, first.gram, first.beta, first.members]
     for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+def test_where_counts_do_not_tell_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reused._count_of_free() == reused._FREE > 0
+    monkeypatch.setattr(reused.sys, "getrefcount", lambda _: 5)
+    assert reused._count_of_free() == -1
+    monkeypatch.undo()
+    monkeypatch.setattr(reused.sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert reused._count_of_free() == -1
+    monkeypatch.setattr(reused, "_FREE", -1)
+    assert room(LARGE).base is None and reused._kept.pieces == []

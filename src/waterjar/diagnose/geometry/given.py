@@ -54,8 +54,9 @@ def sortable_labels(labels: ArrayLike) -> NDArray[Any]:
         raise WaterjarError(f"labels of mixed types ({', '.join(kinds)}); {right}")
     if found.dtype == object and found.ndim == 1 and kinds in (["text"], ["number"]):
         found = np.array(found.tolist())
-    if found.dtype.kind in "fc" and np.isnan(found).any():
-        raise WaterjarError(f"labels: {int(np.isnan(found).sum())} are NaN; {right}")
+    for kinds_without, is_none, word in (("fc", np.isnan, "NaN"), ("mM", np.isnat, "NaT")):
+        if found.dtype.kind in kinds_without and is_none(found).any():
+            raise WaterjarError(f"labels: {int(is_none(found).sum())} are {word}; {right}")
     if found.dtype.kind not in "biufSUmM" and found.size:
         raise WaterjarError(f"labels of type {found.dtype}; {right}")
     return found

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from waterjar.diagnose.geometry.capacity import simulated_capacity
+from waterjar.diagnose.geometry.draws import DichotomyKind
 from waterjar.diagnose.geometry.given import at_least
-from waterjar.diagnose.geometry.manifold import manifold_geometry
+from waterjar.diagnose.geometry.manifold import Inactive, manifold_geometry
 from waterjar.diagnose.geometry.scalars import SCALARS
 from waterjar.diagnose.job import Arrays, Job
 from waterjar.diagnose.labelled import NOT_RECORDED, stamp, variable
@@ -96,7 +98,10 @@ def measure(
 
 
 def _check(settings: dict[str, Any]) -> None:
-    for name, options in (("manifolds", MANIFOLDS), ("draws", DRAWS)):
+    known = {
+        "manifolds": MANIFOLDS, "draws": DRAWS, "inactive": get_args(Inactive), "dichotomies": get_args(DichotomyKind)
+    }  # fmt: skip
+    for name, options in known.items():
         if settings[name] not in options:
             raise unknown_name(name, settings[name], options)
     at_least("seed", settings["seed"], 0, "from 0 on")
@@ -105,7 +110,7 @@ def _check(settings: dict[str, Any]) -> None:
     if settings["subsamples"] is not None:
         at_least("subsamples", settings["subsamples"], 1, "at least one point per manifold, or None for all")
     every = settings["simulate_every"]
-    if every is not None and not every > 0:
+    if every is not None and (isinstance(every, bool) or not isinstance(every, Real) or not float(every) > 0):
         raise WaterjarError(f"simulate_every={every}: a number of epochs above 0, or None for never")
 
 
@@ -113,8 +118,9 @@ def _listed(what: str, names: Sequence[str] | None) -> list[str] | None:
     """Names, each once and at least one, or None."""
     if names is None:
         return None
-    if isinstance(names, str) or len(names) == 0 or len(set(names)) < len(names):
-        wrong = "a text" if isinstance(names, str) else "a name stands twice" if len(names) else "there is none"
+    told = isinstance(names, Sequence) and not isinstance(names, str) and all(isinstance(name, str) for name in names)
+    if not told or len(names) == 0 or len(set(names)) < len(names):
+        wrong = "no list of names" if not told else "a name stands twice" if len(names) else "there is none"
         raise WaterjarError(f"{what}={names!r}: {wrong}; a list of names, each once, or None for all would be right")
     return [str(name) for name in names]
 

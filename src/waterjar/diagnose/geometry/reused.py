@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 _SMALLEST, _MOST = 2**17, 2**26  # bytes: of a piece that is kept, and of all pieces of a thread
-_FREE = 3  # references to a piece in its list, by the loop over it, and by who counts them
 
 
 class _Kept(threading.local):
@@ -24,7 +23,27 @@ class _Kept(threading.local):
         self.pieces: list[NDArray[np.uint8]] = []
 
 
+def _references(pieces: list[NDArray[np.uint8]], place: int) -> int:
+    return sys.getrefcount(pieces[place])
+
+
+def _count_of_free() -> int:
+    """What `_references` says of a piece that nobody holds; -1 where counts do not tell.
+
+    How many references counting itself takes differs between versions of Python, and without its lock counts are not
+    exact: so it is tried out.
+    """
+    pieces = [np.empty(1, np.uint8)]
+    free = _references(pieces, 0)
+    view = pieces[0][:1].view(np.int8).reshape(1, 1)
+    locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+    told = locked and view.base is pieces[0] and _references(pieces, 0) == free + 1
+    del view
+    return free if told and _references(pieces, 0) == free else -1
+
+
 _kept = _Kept()
+_FREE = _count_of_free()
 
 
 def room(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -37,12 +56,12 @@ def room(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray
     """
     kind = np.dtype(dtype)
     size = math.prod(shape if isinstance(shape, tuple) else (shape,)) * kind.itemsize
-    if not _SMALLEST <= size <= _MOST // 2:
+    if not _SMALLEST <= size <= _MOST // 2 or _FREE < 0:
         return np.empty(shape, kind)
     pieces = _kept.pieces
-    for piece in pieces:
-        if size <= piece.nbytes <= 2 * size and sys.getrefcount(piece) == _FREE:
-            return piece[:size].view(kind).reshape(shape)
+    for place in range(len(pieces)):
+        if size <= pieces[place].nbytes <= 2 * size and _references(pieces, place) == _FREE:
+            return pieces[place][:size].view(kind).reshape(shape)
     piece = np.empty(size, np.uint8)
     pieces.append(piece)
     while sum(one.nbytes for one in pieces) > _MOST:

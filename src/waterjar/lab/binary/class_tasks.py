@@ -45,7 +45,7 @@ class ClassTasks:
     @property
     def names(self) -> list[str]:
         """Of the tasks, and of their evaluation sets: task_000, task_001 ..."""
-        return [f"task_{task:03d}" for task in range(self.classes.shape[1])]
+        return [task_name(task) for task in range(self.classes.shape[1])]
 
     def train(self, repeat: int) -> Rows:
         """(task, sample): rows of the train images of every task of a repeat, label after label."""
@@ -59,6 +59,15 @@ class ClassTasks:
         places = np.searchsorted(self.pool, self.classes[repeat])
         found: Rows = rows[places].reshape(len(places), -1)
         return found
+
+
+def task_name(task: int) -> str:
+    """What a task and its evaluation set are called.
+
+    >>> task_name(7)
+    'task_007'
+    """
+    return f"task_{task:03d}"
 
 
 def labels_of(samples: int, classes: int) -> Rows:

@@ -54,7 +54,7 @@ def unit_layers(network: Network, needed_by: str) -> list[UnitLayer]:
             elif isinstance(module, nn.LayerNorm | nn.GroupNorm):
                 norms += [f"{name}.{key}" for key, _ in module.named_parameters()]
             elif not isinstance(module, (nn.Sequential, *_WITHOUT_WEIGHTS)):
-                raise _not_a_chain(needed_by, f"{name} is a {type(module).__name__}")
+                raise _not_a_chain(needed_by, f"its {name} ({type(module).__name__}) is none")
         if len(own) > 1:
             raise _not_a_chain(needed_by, f"layer '{stage}' has {len(own)} layers inside")
         found += [(stage, name, module, tuple(norms)) for name, module in own]

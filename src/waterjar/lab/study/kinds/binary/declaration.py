@@ -10,8 +10,9 @@ from pydantic import BaseModel, Field, model_validator
 
 from waterjar.diagnose.registry import Family, families
 from waterjar.diagnose.study import check_settings
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab.binary import BinaryConfig, learners, networks
+from waterjar.lab.binary.class_tasks import task_name
 from waterjar.lab.binary.config import (
     OptionChoice,
     Recording,
@@ -122,7 +123,7 @@ class Declaration(BaseModel):
 def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
     """Validate a declaration, and every run that it expands to."""
     declaration = _validated(content, where)
-    found = _faults_of_analysis(declaration.analysis)
+    found = _faults_of_analysis(declaration)
     if not declaration.algorithms:
         found.append("setting 'algorithms' is empty: at least one is needed")
     if found:
@@ -209,8 +210,8 @@ def _variants(declaration: Declaration, where: str) -> list[Declaration]:
     return [_validated(variant, f"{where}: sweep") for variant in swept]
 
 
-def _faults_of_analysis(analysis: Analysis) -> list[str]:
-    known = families()
+def _faults_of_analysis(declaration: Declaration) -> list[str]:
+    analysis, known = declaration.analysis, families()
     found = [
         f"analysis.families: {unknown('family', name, name, known)}" for name in analysis.families if name not in known
     ]
@@ -224,7 +225,7 @@ def _faults_of_analysis(analysis: Analysis) -> list[str]:
                 for key in settings
                 if key not in defaults
             ]
-            found += wrong or _refused(known[name], settings)
+            found += wrong or _refused(known[name], settings) or _unrecorded(declaration, name, settings)
     return found
 
 
@@ -234,3 +235,18 @@ def _refused(family: Family, settings: Mapping[str, Any]) -> list[str]:
     except WaterjarError as error:
         return [f"analysis.settings.{family.name}: {str(error).removeprefix(f'{family.name}: ')}"]
     return []
+
+
+def _unrecorded(declaration: Declaration, family: str, settings: Mapping[str, Any]) -> list[str]:
+    """Layers and sets that runs of this declaration will not have; where they are swept, that is told later."""
+    if declaration.sweep:
+        return []
+    kept = declaration.recording.eval_tasks if family != "continual" else None
+    tasks = range(declaration.tasks.number) if kept is None else kept
+    there = {"layers": declaration.recording.features, "eval_sets": [task_name(task) for task in tasks]}
+    return [
+        str(unknown_name(f"analysis.settings.{family}: {key}", name, options))
+        for key, options in there.items()
+        for name in settings.get(key) or ()
+        if name not in options
+    ]
