@@ -235,7 +235,11 @@ def test_what_cannot_be_is_said(run: waterjar.Run, tmp_path: Path) -> None:
         ({"layers": []}, "there is none"),
         ({"eval_sets": []}, "there is none"),
         ({"layers": ["one", "one"]}, "stands twice"),
-        ({"layers": "one"}, "a text"),
+        ({"layers": "one"}, "no list of names"),
+        ({"layers": 0}, "no list of names"),
+        ({"simulate_every": "often"}, "above 0"),
+        ({"inactive": "foo"}, "inactive .foo. is unknown"),
+        ({"dichotomies": "unifrom"}, "did you mean .uniform."),
     ):
         with pytest.raises(WaterjarError, match=message):
             geometry.measure(run, **{**SETTINGS, **settings})  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ _U = np.uint64  # numba tests every index for being negative, unless it cannot b
 
 
 @inner
-def _dot(basis: Floats, a: int, b: int) -> float:
+def dot(basis: Floats, a: int, b: int) -> float:
     """Product of two rows, in eight sums that do not wait for each other."""
     dimension = basis.shape[1]
     whole = dimension - dimension % 8
@@ -69,11 +69,11 @@ def _orthogonalise(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> f
         v[COLUMN, a] = 0.0
     for _ in range(2):  # the second time removes what rounding left
         for a in range(k):
-            part = _dot(basis, a, last)
+            part = dot(basis, a, last)
             v[COLUMN, a] += part
             for d in range(dimension):
                 basis[last, d] = fma(-part, basis[a, d], basis[last, d])
-    return _dot(basis, last, last)
+    return dot(basis, last, last)
 
 
 @inlined
@@ -172,7 +172,7 @@ def append(
             along += v[COLUMN, a] * v[C, a]
         factor[k, k], v[INVERSE, k] = length, 1.0 / length
         # The first is a difference of near numbers where the points are near: EXACT has t in the row before the last.
-        v[C, k] = (h[i] - along) * v[INVERSE, k] if mode != EXACT else _dot(basis, k, basis.shape[0] - 2)
+        v[C, k] = (h[i] - along) * v[INVERSE, k] if mode != EXACT else dot(basis, k, basis.shape[0] - 2)
         v[SIGN, k], v[BETA, k] = y[owner[i]], 0.0
         ids[MEMBERS, k] = i
         k += 1
@@ -317,7 +317,7 @@ def correct_exact(k: int, factor: Floats, v: Floats, basis: Floats, r: Floats) -
     for d in range(r.size):
         basis[last, d] = r[d]
     for a in range(k):
-        v[C, a] = _dot(basis, a, last)
+        v[C, a] = dot(basis, a, last)
     solve(k, factor, v)
     for a in range(k):
         v[BETA, a] += v[Z, a]

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import entry, fma
+from waterjar.diagnose.geometry._compiled import entry
+from waterjar.diagnose.geometry._factor import dot
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -17,30 +18,13 @@ SHORT, LONG = 1e-70, 1e70  # lengths whose squares float64 holds with all their 
 
 @entry
 def unit_vectors(x: Floats, units: Floats, norms: Floats) -> bool:
-    """Write |x| (point) and x / |x| (point, dimension); False, and unfinished, where a length is not an ordinary one.
-
-    Squares are summed in eight sums that do not wait for each other.
-    """
-    dimension = x.shape[1]
-    whole = dimension - dimension % 8
+    """Write |x| (point) and x / |x| (point, dimension); False, and unfinished, where a length is not ordinary."""
     for i in range(x.shape[0]):
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        for d in range(0, whole, 8):
-            s0 = fma(x[i, d], x[i, d], s0)
-            s1 = fma(x[i, d + 1], x[i, d + 1], s1)
-            s2 = fma(x[i, d + 2], x[i, d + 2], s2)
-            s3 = fma(x[i, d + 3], x[i, d + 3], s3)
-            s4 = fma(x[i, d + 4], x[i, d + 4], s4)
-            s5 = fma(x[i, d + 5], x[i, d + 5], s5)
-            s6 = fma(x[i, d + 6], x[i, d + 6], s6)
-            s7 = fma(x[i, d + 7], x[i, d + 7], s7)
-        for d in range(whole, dimension):
-            s0 = fma(x[i, d], x[i, d], s0)
-        norm = math.sqrt(((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))
+        norm = math.sqrt(dot(x, i, i))
         if not SHORT < norm < LONG:  # nor is NaN
             return False
         norms[i] = norm
-        for d in range(dimension):
+        for d in range(x.shape[1]):
             units[i, d] = x[i, d] / norm
     return True
 
