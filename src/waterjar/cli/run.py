@@ -74,7 +74,7 @@ def command(
         sys.stderr.write(f"\nstopped; go on with: {shlex.join(again)}\n")
         raise typer.Exit(130) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)  # None: it was not Python's
 
 
 def _tell(declared: Any, done: Any, folder: Path, *, train_only: bool, as_json: bool) -> None:

@@ -97,7 +97,7 @@ class Study:
     @property
     def undeclared(self) -> list[str]:
         """Runs that its declaration does not ask for (any more); none where nobody wrote down which it does."""
-        wanted = self.declared
+        wanted = set(self.declared)
         return [entry.name for entry in self.entries if wanted and entry.name not in wanted]
 
     def run(self, name: str) -> Run:

@@ -247,6 +247,10 @@ def _unrecorded(declaration: Declaration, family: str, settings: Mapping[str, An
     return [
         str(unknown_name(f"analysis.settings.{family}: {key}", name, options))
         for key, options in there.items()
-        for name in settings.get(key) or ()
+        for name in _listed(settings.get(key))
         if name not in options
     ]
+
+
+def _listed(names: Any) -> list[Any]:
+    return [names] if isinstance(names, str) else list(names or ())
