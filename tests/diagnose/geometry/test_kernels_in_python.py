@@ -6,15 +6,18 @@ import importlib
 import sys
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any, cast
 
 import numba
 import numba.extending
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from diagnose.geometry.problems import KINDS, Case, case, kkt
 
 PACKAGE = "waterjar.diagnose.geometry"
+Floats = NDArray[np.float64]
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +29,29 @@ def plain() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numba, "njit", lambda **_: _Plain)
         patch.setattr(numba.extending, "intrinsic", lambda _: lambda a, b, c: a * b + c)
+        patch.setitem(sys.modules, f"{PACKAGE}._four", _four())
         yield importlib.import_module(PACKAGE)
     for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
         del sys.modules[name]
     sys.modules.update(kept)
     sys.modules["waterjar.diagnose"].geometry = kept[PACKAGE]
+
+
+def _four() -> ModuleType:
+    """Four numbers at a time, as arrays."""
+
+    def store(array: Floats, row: int, column: int, x: Floats) -> None:
+        array[row, column : column + 4] = x
+
+    module: Any = ModuleType(f"{PACKAGE}._four")
+    module.WIDTH, module.Four, module.store = 4, np.ndarray, store
+    module.load = lambda array, row, column: array[row, column : column + 4].copy()
+    module.pack = lambda *numbers: np.array(numbers)
+    module.add = module.product = lambda r, p, x: r * p + x
+    module.scale = lambda r, p: r * p
+    module.lane = lambda p, j: p[j]
+    module.zero = lambda: np.zeros(4)
+    return cast("ModuleType", module)
 
 
 class _Plain:

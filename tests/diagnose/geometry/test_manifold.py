@@ -101,9 +101,16 @@ def test_by_the_book(inactive: str, manifolds: int) -> None:
 
 
 def measured(points: Floats, labels: Floats, t: Floats, y: Floats, inactive: str = "zero") -> Geometry:
-    found = cone.project(cone.manifolds(points, labels), t, y, nearest=True)
+    found = cone.project(cone.manifolds(points, labels), t, y, nearest=True, anchors=True)
     asked = {"n_t": len(t), "dichotomies": "given", "inactive": inactive, "center": False}
     return geometry_of(found, inactive=inactive, paired=False, settings=asked)  # type: ignore[arg-type]
+
+
+def test_projections_without_anchors_are_refused() -> None:
+    points, labels = relu_points()
+    found = cone.project(cone.manifolds(points, labels), directions(5, 40, 0), dichotomies("uniform", 5, 5, 0))
+    with pytest.raises(WaterjarError, match="anchors=True"):
+        geometry_of(found, inactive="zero", paired=False, settings={})
 
 
 @pytest.mark.parametrize("inactive", ["zero", "support"])

@@ -68,7 +68,7 @@ def test_errors_are_those_of_derivatives(inactive: str, paired: bool) -> None:
     points, labels = relu_points(manifolds=4, size=5, dimension=12)
     n = 24
     t, y = directions(n, 12, 5), dichotomies("uniform", n, 4, 5)
-    found = cone.project(cone.manifolds(points, labels), t, y, margin=True)
+    found = cone.project(cone.manifolds(points, labels), t, y, margin=True, anchors=True)
     told = geometry_of(found, inactive=inactive, paired=paired, settings={})  # type: ignore[arg-type]
     s, active = anchors_of(found)
     assert not active.all() and (active.sum(axis=1) > 1).all()

@@ -11,18 +11,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import allocating, entry, fma, inner
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from waterjar.diagnose.geometry._compiled import U, allocating, entry, fma, inner
+from waterjar.diagnose.geometry._factor import Flags, Floats, Integers
 
 CUT = 1e-10  # eigenvalues below this are zero, in the pseudo-inverse of a matrix with unit diagonal
 ROUNDING = 1e-13  # an axis whose square is below this share of its anchor's and centre's is zero
 EPSILON = 2.2e-16
-_U = np.uint64  # numba tests every index for being negative, unless it cannot be
 
 # Columns of the table of draws.
 BB, CC = 0, 1  # b and c
@@ -37,115 +32,92 @@ LAYERS = 7
 
 
 @entry
-def anchor_weights(
-    count: Integers, members: Integers, beta: Floats, owner: Integers, norms: Floats, weights: Floats, active: Flags
-) -> None:
-    """Weights (draw, slot) of unit vectors in the anchors: |beta_a| / (sum over the manifold of |beta| / |x|).
-
-    `active` (draw, manifold): whether the manifold has any.
-    """
-    total = np.empty(active.shape[1])
-    for q in range(count.size):
-        for m in range(total.size):
-            total[m] = 0.0
-        for a in range(count[q]):
-            i = members[q, a]
-            total[owner[i]] += abs(beta[q, a]) / norms[i]
-        for a in range(count[q]):
-            weights[q, a] = abs(beta[q, a]) / total[owner[members[q, a]]]
-        for m in range(total.size):
-            active[q, m] = total[m] > 0.0
-
-
-@entry
 def mean_anchors(
     count: Integers, members: Integers, weights: Floats, owner: Integers, draws: Integers, units: Floats, center: Floats
 ) -> None:
     """S0 (manifold, dimension): the mean over draws of the anchors; `draws` (manifold) of them count for each."""
     total = np.zeros(owner.size)
     for q in range(count.size):
-        for a in range(count[q]):
-            total[members[q, a]] += weights[q, a]
-    for i in range(owner.size):
+        for a in range(U(count[q])):
+            total[U(members[q, a])] += weights[q, a]
+    for i in range(U(owner.size)):
         if total[i] != 0.0:
-            m, w = owner[i], total[i] / draws[owner[i]]
-            for d in range(units.shape[1]):
+            m = U(owner[i])
+            w = total[i] / draws[m]
+            for d in range(U(units.shape[1])):
                 center[m, d] = fma(w, units[i, d], center[m, d])
 
 
 @entry
-def inner_products(
-    gram: Floats,
+def center_products(
     products: Floats,
     count: Integers,
     members: Integers,
     weights: Floats,
     owner: Integers,
     to_center: Floats,
-    own: Floats,
     mixed: Floats,
     along: Floats,
 ) -> None:
-    """Add to own, mixed (draw, manifold, manifold) and along = S t (draw, manifold).
+    """Add to mixed (draw, manifold, manifold) and along = S t (draw, manifold).
 
     products (draw, point) = u . t; to_center (point, manifold) = u . S0.
     """
-    manifolds, slots = own.shape[1], members.shape[1]
-    point, manifold = np.empty(slots, np.uint64), np.empty(slots, np.uint64)
-    w, part, column = np.empty(slots), np.zeros(slots), np.zeros(manifolds)
     for q in range(count.size):
-        k = count[q]
-        for a in range(k):
+        for a in range(count[q]):
+            i, w = U(members[q, a]), weights[q, a]
+            m = U(owner[i])
+            along[q, m] += w * products[q, i]
+            for n in range(U(to_center.shape[1])):
+                mixed[q, m, n] = fma(w, to_center[i, n], mixed[q, m, n])
+
+
+@entry
+def own_products(
+    gram: Floats, count: Integers, members: Integers, weights: Floats, owner: Integers, own: Floats
+) -> None:
+    """Write own (draw, manifold, manifold), of any supports."""
+    manifolds = own.shape[1]
+    part = np.empty(manifolds)
+    for q in range(count.size):
+        own[q] = 0.0
+        for a in range(count[q]):
             i = members[q, a]
-            point[a], manifold[a], w[a], m = _U(i), _U(owner[i]), weights[q, a], owner[i]
-            along[q, m] += w[a] * products[q, i]
             for n in range(manifolds):
-                mixed[q, m, n] = fma(w[a], to_center[i, n], mixed[q, m, n])
-        begin = 0
-        for b in range(k):  # the points of a manifold stand together: part = their products with all that come later
-            i, n, weight = point[b], manifold[b], w[b]
-            for a in range(_U(b + 1), _U(k)):
-                part[a] += weight * gram[i, point[a]]
-            if b + 1 < k and manifold[b + 1] == n:
-                continue
-            for a in range(begin, b + 1):
-                own[q, n, n] += w[a] * w[a] * gram[point[a], point[a]]
-                own[q, n, n] += w[a] * part[a]  # twice: (a, b) and (b, a)
-                own[q, n, n] += w[a] * part[a]
-                part[a] = 0.0
-            for a in range(_U(b + 1), _U(k)):
-                column[manifold[a]] += w[a] * part[a]
-                part[a] = 0.0
-            for m in range(manifolds):
-                if column[m] != 0.0:
-                    own[q, m, n] = own[q, n, m] = column[m]
-                    column[m] = 0.0
-            begin = b + 1
+                part[n] = 0.0
+            for b in range(count[q]):
+                part[owner[members[q, b]]] += weights[q, b] * gram[i, members[q, b]]
+            for n in range(manifolds):
+                own[q, owner[i], n] += weights[q, a] * part[n]
 
 
 @inner
 def _inverse_factor(matrix: Floats, size: int, cut: float, lower: Floats, inverse: Floats) -> bool:
     """L^-1 of matrix = L L'; False where an eigenvalue may be below the cut-off: they are at least 1 / |L^-1|^2."""
-    for a in range(size):
-        for b in range(a + 1):
+    zero, one, last = U(0), U(1), U(size)
+    square = 0.0
+    for a in range(last):
+        for b in range(a):
             rest = matrix[a, b]
             for d in range(b):
-                rest -= lower[a, d] * lower[b, d]
-            if b < a:
-                lower[a, b] = rest / lower[b, b]
-            elif rest > cut:
-                lower[a, a] = math.sqrt(rest)
-            else:
-                return False
-    square = 0.0
-    for b in range(size):
-        inverse[b, b] = 1.0 / lower[b, b]
-        square += inverse[b, b] * inverse[b, b]
-        for a in range(b + 1, size):
-            rest = 0.0
-            for d in range(b, a):
-                rest -= lower[a, d] * inverse[d, b]
-            inverse[a, b] = rest / lower[a, a]
+                rest = fma(-lower[a, d], lower[b, d], rest)
+            lower[a, b] = rest * inverse[b, b]
+        rest = matrix[a, a]
+        for d in range(a):
+            rest = fma(-lower[a, d], lower[a, d], rest)
+        if not rest > cut:
+            return False
+        lower[a, a] = math.sqrt(rest)
+        inverse[a, a] = 1.0 / lower[a, a]
+        square += inverse[a, a] * inverse[a, a]
+    for a in range(one, last):  # row by row, so that columns do not wait for each other
+        for b in range(a):
+            inverse[a, b] = -lower[a, b] * inverse[b, b]
+        for d in range(one, a):
+            for b in range(zero, d):
+                inverse[a, b] = fma(-lower[a, d], inverse[d, b], inverse[a, b])
+        for b in range(a):
+            inverse[a, b] *= inverse[a, a]
             square += inverse[a, b] * inverse[a, b]
     return square * cut < 1.0
 
@@ -155,12 +127,12 @@ def _quadratic(matrix: Floats, size: int, v: Floats, cut: float, lower: Floats, 
     """v' M^+ v of a positive semi-definite M with unit diagonal; M^+ v is added to `out`."""
     total = 0.0
     if _inverse_factor(matrix, size, cut, lower, inverse):
-        for a in range(size):
+        for a in range(U(size)):
             part = 0.0
-            for b in range(a + 1):
+            for b in range(a + U(1)):
                 part += inverse[a, b] * v[b]
             total += part * part
-            for b in range(a + 1):
+            for b in range(a + U(1)):
                 out[b] += inverse[a, b] * part
         return total
     own = np.empty((size, size))
@@ -186,11 +158,11 @@ def _unit_diagonal(matrix: Floats, v: Floats, least: Floats, size: int, roots: F
     Writes the factors of rows into `roots`. Returns the largest rounding error that this leaves in the matrix.
     """
     worst = 0.0
-    for a in range(size):
+    for a in range(U(size)):
         diagonal = matrix[a, a]
         if diagonal <= ROUNDING * least[a]:
             v[a], roots[a] = 0.0, 0.0
-            for b in range(size):
+            for b in range(U(size)):
                 matrix[a, b], matrix[b, a] = 0.0, 0.0
             matrix[a, a] = 1.0
         else:
@@ -198,7 +170,7 @@ def _unit_diagonal(matrix: Floats, v: Floats, least: Floats, size: int, roots: F
             root = 1.0 / math.sqrt(diagonal)
             v[a] *= root
             roots[a] = root
-            for b in range(size):
+            for b in range(U(size)):
                 matrix[a, b] *= root
                 matrix[b, a] *= root
     return worst
@@ -238,12 +210,12 @@ def measure_draws(
             if used[q, m]:
                 rows[size] = m
                 size += 1
-        for a in range(size):
-            m = rows[a]
+        for a in range(U(size)):
+            m = U(rows[a])
             v[a] = w[a] = along[q, m]
             least[a] = own[q, m, m] + center[m, m]
-            for b in range(size):
-                n = rows[b]
+            for b in range(U(size)):
+                n = U(rows[b])
                 axis[a, b] = own[q, m, n] - mixed[q, m, n] - mixed[q, n, m] + center[m, n]
                 both[a, b] = axis[a, b] + center[m, n]
         whole += _pairs(axis, mixed[q], center, rows, size, least, of_center, roots, table[q], sums)
@@ -291,10 +263,10 @@ def _pairs(
         with_both += 1 if inverse[a] > 0.0 and of_center[rows[a]] > 0.0 else 0
     whole = with_both == center.shape[0]
     cosine, cross_cosine, product, cross_product = 0.0, 0.0, 0.0, 0.0
-    for a in range(size):
-        m = rows[a]
+    for a in range(U(size)):
+        m = U(rows[a])
         for b in range(a):
-            n = rows[b]
+            n = U(rows[b])
             value = abs(axis[a, b])
             sums[AXIS_INNERS, m, n] += value
             product += value
@@ -333,7 +305,7 @@ def _without(
 
     Room for f and for 1 / the length of what it becomes: a centre of zero has no direction.
     """
-    manifolds = center.shape[0]
+    manifolds = U(center.shape[0])
     for m in range(manifolds):
         f[m] = draws[m] / (draws[m] - 1.0) if used[m] and draws[m] > 1 else 1.0
         square = (

@@ -28,6 +28,8 @@ from rich.console import Console
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+U: Any = np.uint64
+"""Indices that cannot be negative: numba tests all others for it, and does not vectorise loops with them."""
 _jit: Any = functools.partial(numba.njit, nogil=True, error_model="numpy")
 
 

@@ -6,8 +6,8 @@ It is solved for beta_i = y_i lam_i: the signs y then touch neither the Gram mat
 of a snapshot share them. With r = t - sum beta_i u_i and g_i = u_i . r, the conditions of Karush, Kuhn and Tucker are
 y_i g_i <= 0, and g_i = 0 on the support; all of it scales with |t|.
 
-The active set is Lawson and Hanson's (1974, chapter 23), but a round adds the worst violator of EVERY manifold that is
-near the maximum. The objective falls in each round all the same: see `step_to_boundary`.
+The active set is Lawson and Hanson's (1974, chapter 23), but a round adds the two worst violators of EVERY manifold,
+those that are near the maximum. The objective falls in each round all the same: see `step_to_boundary`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import entry, fma, inlined, inner
+from waterjar.diagnose.geometry._compiled import U, entry, fma, inlined, inner
 from waterjar.diagnose.geometry._factor import (
     BETA,
     EXACT,
@@ -26,6 +26,7 @@ from waterjar.diagnose.geometry._factor import (
     QUEUE,
     SIGN,
     Coarse,
+    Flags,
     Floats,
     Integers,
     append,
@@ -37,6 +38,7 @@ from waterjar.diagnose.geometry._factor import (
     subtract_coarse,
     subtract_exact,
 )
+from waterjar.diagnose.geometry._four import WIDTH, lane, load, product, store, zero
 from waterjar.diagnose.geometry._workspace import Problem, Work, workspace
 
 TOLERANCE = 1e-12  # a violation below this share of |t| is rounding
@@ -46,7 +48,6 @@ NO_MARGIN = 1e-8  # points that a hyperplane separates by less than this (as uni
 HALF_ULP, HALF_ULP_COARSE = 1.1e-16, 6e-8
 PATIENCE = 30  # rounds in single precision before its rounding is thought of
 MINUS, MINUS_COARSE = np.int64(-(2**63)), np.int32(-(2**31))  # the sign bit
-_U = np.uint64  # numba tests every index for being negative, unless it cannot be
 OPTIMAL, SEPARABLE, STOPPED = 0, 1, 2
 
 
@@ -89,51 +90,68 @@ def price(
 
 
 @inlined
-def _worst(y: Floats, offsets: Integers, bits: Integers, violation: Integers) -> np.int64:
-    """The largest violation y g of each manifold, and of all: as bits, 0 if there is none.
+def _most(y: Floats, offsets: Integers, bits: Integers, m: int) -> np.int64:
+    """The largest violation y g of manifold m: as bits, 0 if there is none.
 
     Positive numbers have the order of their bits, and a maximum of integers is vectorised.
     """
+    most, flip = np.int64(0), np.int64(0) if y[m] > 0.0 else MINUS
+    for i in range(U(offsets[m]), U(offsets[m + 1])):
+        most = max(most, bits[i] ^ flip)
+    return most
+
+
+@inlined
+def _most_coarse(y: Floats, offsets: Integers, bits: NDArray[np.int32], m: int) -> np.int32:
+    """The same in single precision."""
+    most, flip = np.int32(0), np.int32(0) if y[m] > 0.0 else MINUS_COARSE
+    for i in range(U(offsets[m]), U(offsets[m + 1])):
+        most = max(most, np.int32(bits[i] ^ flip))
+    return most
+
+
+@inlined
+def _worst(y: Floats, offsets: Integers, bits: Integers, violation: Integers) -> np.int64:
+    """The largest violation of each manifold, and of all."""
     top = np.int64(0)
     for m in range(y.size):
-        most, flip = np.int64(0), np.int64(0) if y[m] > 0.0 else MINUS
-        for i in range(_U(offsets[m]), _U(offsets[m + 1])):
-            most = max(most, bits[i] ^ flip)
-        violation[m] = most
-        top = max(top, most)
+        violation[m] = _most(y, offsets, bits, m)
+        top = max(top, violation[m])
     return top
 
 
 @inlined
 def _worst_coarse(y: Floats, offsets: Integers, bits: NDArray[np.int32], violation: Integers) -> np.int64:
     """The same in single precision."""
-    top = np.int32(0)
+    top = np.int64(0)
     for m in range(y.size):
-        most, flip = np.int32(0), np.int32(0) if y[m] > 0.0 else MINUS_COARSE
-        for i in range(_U(offsets[m]), _U(offsets[m + 1])):
-            most = max(most, np.int32(bits[i] ^ flip))
-        violation[m] = most
-        top = max(top, most)
-    return np.int64(top)
+        violation[m] = _most_coarse(y, offsets, bits, m)
+        top = max(top, violation[m])
+    return top
 
 
 @inlined
-def _find_coarse(y: Floats, offsets: Integers, bits: NDArray[np.int32], violation: Integers, m: int) -> int:
-    """The same in single precision."""
-    wanted = np.int32(violation[m]) if y[m] > 0.0 else np.int32(np.int32(violation[m]) ^ MINUS_COARSE)
-    i = int(offsets[m])
-    while bits[_U(i)] != wanted:
-        i += 1
-    return i
+def _take(of: Problem, coarse: bool, hull: bool, m: int, work: Work) -> int:
+    """The point of manifold m with its largest violation, which then is that of the next one: not if only one is asked.
 
-
-@inlined
-def _find(y: Floats, offsets: Integers, bits: Integers, violation: Integers, m: int) -> int:
-    """The point of manifold m with that violation."""
-    wanted = violation[m] if y[m] > 0.0 else violation[m] ^ MINUS
+    That point itself has none any more.
+    """
+    y, offsets, highest = of.y, of.offsets, work.violation[m]
     i = int(offsets[m])
-    while bits[_U(i)] != wanted:
-        i += 1
+    if coarse:
+        wanted = np.int32(highest) if y[m] > 0.0 else np.int32(np.int32(highest) ^ MINUS_COARSE)
+        while work.bits_coarse[U(i)] != wanted:
+            i += 1
+        if not hull:
+            work.g_coarse[i] = 0.0
+            work.violation[m] = _most_coarse(y, offsets, work.bits_coarse, m)
+    else:
+        exactly = highest if y[m] > 0.0 else highest ^ MINUS
+        while work.bits[U(i)] != exactly:
+            i += 1
+        if not hull:
+            work.g[i] = 0.0
+            work.violation[m] = _most(y, offsets, work.bits, m)
     return i
 
 
@@ -224,14 +242,13 @@ def active_set(  # noqa: PLR0912 - calls would cost more than branches
         before, last = k, ids[MEMBERS, k - 1] if k > 0 else -1
         count, point = 0, -1
         enough = _bits(max(near * top, least), coarse, work)
-        for m in range(y.size):
-            if work.violation[m] >= enough:
-                if coarse:
-                    ids[QUEUE, count] = _find_coarse(y, of.offsets, work.bits_coarse, work.violation, m)
-                else:
-                    ids[QUEUE, count] = _find(y, of.offsets, work.bits, work.violation, m)
-                point = ids[QUEUE, count] if work.violation[m] == highest else point
-                count += 1
+        for _ in range(1 if hull else 2):  # first those of different manifolds: there may be room for no more
+            for m in range(y.size):
+                if work.violation[m] >= enough:
+                    leads = point < 0 and work.violation[m] == highest
+                    ids[QUEUE, count] = _take(of, coarse, hull, m, work)
+                    point = ids[QUEUE, count] if leads else point
+                    count += 1
         k, left = append(mode, table, h, y, owner, count, k, factor, v, ids, basis)
         for a in range(left):
             work.refused[refused] = ids[QUEUE, a]
@@ -307,6 +324,43 @@ def _margin(k: int, norms: Floats, work: Work) -> float:
     return float(work.number[0])
 
 
+@inlined
+def _anchors(
+    k: int, owner: Integers, norms: Floats, work: Work, weights: Floats, active: Flags, own: Floats, q: int
+) -> None:
+    """Of the draw q: weights (slot) of unit vectors in the anchors S: |beta| / (the manifold's sum of |beta| / |x|).
+
+    `active` (manifold): whether it has any. own (manifold, manifold) = S S': the members' Gram matrix is R'R, so that
+    it is (RW)' RW, with the weights as a matrix W (member, manifold). Members are sorted.
+    """
+    v, ids, mixture, end, manifolds = work.v, work.ids, work.mixture, work.violation, U(own.shape[1])
+    for m in range(manifolds):
+        own[q, m, m], end[m] = 0.0, 0
+    for a in range(U(k)):
+        i = U(ids[MEMBERS, a])
+        m = U(owner[i])
+        own[q, m, m] += abs(v[BETA, a]) / norms[i]
+        end[m] = a + U(1)
+    for m in range(manifolds):
+        active[q, m] = end[m] > 0
+        for a in range(U(end[m])):
+            mixture[m, a] = 0.0
+        store(mixture, m, U(end[m]), zero())  # up to a multiple of four
+    for b in range(U(k)):
+        m = U(owner[U(ids[MEMBERS, b])])
+        w = abs(v[BETA, b]) / own[q, m, m]
+        weights[q, b] = w
+        for a in range(b + U(1)):
+            mixture[m, a] = fma(w, work.factor[b, a], mixture[m, a])
+    for m in range(manifolds):
+        for n in range(m + U(1)):
+            x = zero()
+            for a in range(U(0), U(min(end[m], end[n])), U(WIDTH)):
+                x = product(load(mixture, m, a), load(mixture, n, a), x)
+            inner_product = (lane(x, 0) + lane(x, 1)) + (lane(x, 2) + lane(x, 3))
+            own[q, m, n], own[q, n, m] = inner_product, inner_product
+
+
 @inner
 def _project_each(
     mode: int,
@@ -330,6 +384,9 @@ def _project_each(
     residual: Floats,
     margin: Floats,
     nearest: Integers,
+    weights: Floats,
+    active: Flags,
+    own: Floats,
     work: Work,
 ) -> None:
     """All of it but for making room."""
@@ -358,6 +415,8 @@ def _project_each(
                 w = y[q, m] * norms[i] * work.g[i]
                 if w > most:
                     most, nearest[q, m] = w, i
+        if own.shape[1] > 0:
+            _anchors(k, owner, norms, work, weights, active, own, q)
         if margin.size > 0:
             margin[q] = _margin(k, norms, work)
 
@@ -385,15 +444,18 @@ def project_many(
     residual: Floats,
     margin: Floats,
     nearest: Integers,
+    weights: Floats,
+    active: Flags,
+    own: Floats,
 ) -> None:
     """Project t (draw, dimension) with the dichotomies y (draw, manifold), one after the other.
 
     products (draw, point) = u . t; norms (point). Written, per draw: the support (`count`, `members`, `beta`), |p|^2,
-    sum |beta|, the KKT residual, if there is room for it the smallest |beta| or |g| outside of the support (`margin`),
-    and in `nearest` (draw, manifold) the point with the largest y x . r.
+    sum |beta|, the KKT residual; and if there is room for it the smallest |beta| or |g| outside of the support
+    (`margin`), in `nearest` (draw, manifold) the point with the largest y x . r, and the anchors: see `_anchors`.
     """
     work = workspace(mode, products.shape[1], t.shape[1], y.shape[1])
     _project_each(
         mode, table, columns, coarse, products, t, scale, y, owner, offsets, norms, start_count, start, count, members,
-        beta, square, size, residual, margin, nearest, work,
+        beta, square, size, residual, margin, nearest, weights, active, own, work,
     )  # fmt: skip

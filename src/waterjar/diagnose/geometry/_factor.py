@@ -16,7 +16,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import fma, fma32, inlined, inner
+from waterjar.diagnose.geometry._compiled import U, fma, fma32, inlined, inner
+from waterjar.diagnose.geometry._four import WIDTH, Four, add, lane, load, pack, scale, store, zero
 
 GRAM, ROWS, EXACT = 0, 1, 2
 DEPENDENT = 1e-13  # squared distance of u_i from the span of the members below which it is not added
@@ -36,7 +37,7 @@ MEMBERS, QUEUE = 0, 1
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Coarse = NDArray[np.float32]
-_U = np.uint64  # numba tests every index for being negative, unless it cannot be: such loops are not vectorised
+Flags = NDArray[np.bool_]
 
 
 @inner
@@ -88,7 +89,7 @@ def _substitute(k: int, factor: Floats, v: Floats) -> float:
         p3 = fma(-p2, factor[a + 2, a + 3], p3) * v[INVERSE, a + 3]
         v[COLUMN, a], v[COLUMN, a + 1], v[COLUMN, a + 2], v[COLUMN, a + 3] = p0, p1, p2, p3
         rest -= p0 * p0 + p1 * p1 + p2 * p2 + p3 * p3
-        for b in range(_U(a + 4), _U(k)):
+        for b in range(U(a + 4), U(k)):
             value = fma(-p0, factor[a, b], v[COLUMN, b])
             value = fma(-p1, factor[a + 1, b], value)
             value = fma(-p2, factor[a + 2, b], value)
@@ -121,6 +122,104 @@ def _products(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> None:
             v[COLUMN, a] = fma(table[i, d], basis[d, a], v[COLUMN, a])
 
 
+@inlined
+def _divide_panel(k: int, factor: Floats, v: Floats, panel: Floats) -> tuple[Four, Four, Four, Four, Four]:
+    """X = R'^-1 X for the rows 0 ... k of the panel, which has a column for each of four points.
+
+    Returns the rows of X'X, and X'C.
+    """
+    s0 = s1 = s2 = s3 = along = zero()
+    whole, first = k - k % 4, U(0)
+    for a in range(first, U(whole), U(4)):
+        b, c, d = a + U(1), a + U(2), a + U(3)
+        p0 = scale(v[INVERSE, a], load(panel, a, first))
+        p1 = scale(v[INVERSE, b], add(-factor[b, a], p0, load(panel, b, first)))
+        p2 = scale(v[INVERSE, c], add(-factor[c, b], p1, add(-factor[c, a], p0, load(panel, c, first))))
+        p3 = add(-factor[d, b], p1, add(-factor[d, a], p0, load(panel, d, first)))
+        p3 = scale(v[INVERSE, d], add(-factor[d, c], p2, p3))
+        for row in range(a + U(4), U(k)):
+            x = add(-factor[row, a], p0, load(panel, row, first))
+            x = add(-factor[row, b], p1, x)
+            x = add(-factor[row, c], p2, x)
+            store(panel, row, first, add(-factor[row, d], p3, x))
+        store(panel, a, first, p0)
+        store(panel, b, first, p1)
+        store(panel, c, first, p2)
+        store(panel, d, first, p3)
+        s0 = add(lane(p3, 0), p3, add(lane(p2, 0), p2, add(lane(p1, 0), p1, add(lane(p0, 0), p0, s0))))
+        s1 = add(lane(p3, 1), p3, add(lane(p2, 1), p2, add(lane(p1, 1), p1, add(lane(p0, 1), p0, s1))))
+        s2 = add(lane(p3, 2), p3, add(lane(p2, 2), p2, add(lane(p1, 2), p1, add(lane(p0, 2), p0, s2))))
+        s3 = add(lane(p3, 3), p3, add(lane(p2, 3), p2, add(lane(p1, 3), p1, add(lane(p0, 3), p0, s3))))
+        along = add(v[C, d], p3, add(v[C, c], p2, add(v[C, b], p1, add(v[C, a], p0, along))))
+    for a in range(U(whole), U(k)):
+        p0 = scale(v[INVERSE, a], load(panel, a, first))
+        for row in range(a + U(1), U(k)):
+            store(panel, row, first, add(-factor[row, a], p0, load(panel, row, first)))
+        store(panel, a, first, p0)
+        s0, s1 = add(lane(p0, 0), p0, s0), add(lane(p0, 1), p0, s1)
+        s2, s3 = add(lane(p0, 2), p0, s2), add(lane(p0, 3), p0, s3)
+        along = add(v[C, a], p0, along)
+    return s0, s1, s2, s3, along
+
+
+@inner
+def _append_panels(
+    table: Floats,
+    h: Floats,
+    y: Floats,
+    owner: Integers,
+    count: int,
+    k: int,
+    factor: Floats,
+    v: Floats,
+    ids: Integers,
+    panel: Floats,
+) -> tuple[int, int]:
+    """`append` with a Gram matrix: four points at a time, whose columns do not wait for each other."""
+    left, first = 0, U(0)
+    for start in range(0, count, WIDTH):
+        width, before = min(WIDTH, count - start), k
+        i0, i1 = U(ids[QUEUE, start]), U(ids[QUEUE, start + min(1, width - 1)])  # the last one, where there are less
+        i2, i3 = U(ids[QUEUE, start + min(2, width - 1)]), U(ids[QUEUE, start + width - 1])
+        for a in range(U(k)):
+            m = U(ids[MEMBERS, a])
+            store(panel, a, first, pack(table[i0, m], table[i1, m], table[i2, m], table[i3, m]))
+        g0, g1 = (
+            pack(table[i0, i0], table[i0, i1], table[i0, i2], table[i0, i3]),
+            pack(table[i1, i0], table[i1, i1], table[i1, i2], table[i1, i3]),
+        )
+        g2 = pack(table[i2, i0], table[i2, i1], table[i2, i2], table[i2, i3])
+        s0, s1, s2, s3, along = _divide_panel(k, factor, v, panel)
+        r0, r1, r2, r3 = U(k), U(k + 1), U(k + 2), U(k + 3)
+        for a in range(U(k)):  # as if all of them became members
+            x = load(panel, a, first)
+            store(factor, a, r0, x)
+            factor[r0, a], factor[r1, a], factor[r2, a], factor[r3, a] = lane(x, 0), lane(x, 1), lane(x, 2), lane(x, 3)
+        for j in range(width):
+            i, rest = ids[QUEUE, start + j], 1.0 - lane(s0, j)
+            if k == v.shape[1] or rest <= DEPENDENT:
+                ids[QUEUE, left] = i
+                left += 1
+            else:
+                length = math.sqrt(rest)
+                inverse = 1.0 / length
+                for a in range(before if k == before + j else 0, k):
+                    factor[a, k] = panel[a, j]
+                    factor[k, a] = panel[a, j]
+                factor[k, k], v[INVERSE, k] = length, inverse
+                v[C, k] = (h[i] - lane(along, j)) * inverse
+                v[SIGN, k], v[BETA, k] = y[owner[i]], 0.0
+                ids[MEMBERS, k] = i
+                x = scale(inverse, add(-1.0, s0, g0))
+                store(panel, U(k), first, x)
+                along = add(v[C, k], x, along)
+                s1, s2 = add(lane(x, (j + 1) % 4), x, s1), add(lane(x, (j + 2) % 4), x, s2)
+                s3 = add(lane(x, (j + 3) % 4), x, s3)
+                k += 1
+            s0, s1, s2, g0, g1 = s1, s2, s3, g1, g2
+    return k, left
+
+
 @inner
 def append(
     mode: int,
@@ -140,17 +239,19 @@ def append(
     table: the Gram matrix (point, point), or the points (point, dimension); h (point) = u . t. Returns the new number
     of members, and how many are left in QUEUE because they depend on others.
     """
+    if mode == GRAM and count > 2:
+        return _append_panels(table, h, y, owner, count, k, factor, v, ids, basis)
     left = 0
     for place in range(count):
         i = ids[QUEUE, place]
         rest, least = 0.0, DEPENDENT
-        if k < factor.shape[0]:
+        if k < v.shape[1]:
             if mode == EXACT:
                 rest, least = _orthogonalise(table, i, k, v, basis), DEPENDENT_EXACT
             else:
                 if mode == GRAM:
                     for a in range(k):
-                        v[COLUMN, a] = table[i, _U(ids[MEMBERS, a])]
+                        v[COLUMN, a] = table[i, U(ids[MEMBERS, a])]
                 else:
                     _products(table, i, k, v, basis)
                 rest = _substitute(k, factor, v)
@@ -184,43 +285,45 @@ def delete(  # noqa: PLR0912 - one loop after the other
     mode: int, k: int, q: int, factor: Floats, v: Floats, ids: Integers, basis: Floats
 ) -> None:
     """Take member q of k out: its row of the factor is rotated into those below it."""
-    for a in range(q):
-        for b in range(q, k - 1):
-            factor[a, b] = factor[a, b + 1]
-    for b in range(q + 1, k):
-        v[COLUMN, b] = factor[q, b]
-    rest, last = v[C, q], basis.shape[0] - 1
+    one, gone, members = U(1), U(q), U(k)
+    for a in range(gone):
+        for b in range(gone, members - one):
+            factor[a, b] = factor[a, b + one]
+    for b in range(gone + one, members):
+        v[COLUMN, b] = factor[gone, b]
+    rest, last = v[C, gone], basis.shape[0] - 1
     if mode == EXACT:
         for d in range(basis.shape[1]):
             basis[last, d] = basis[q, d]
-    for a in range(q + 1, k):
+    for a in range(gone + one, members):
         x, z = factor[a, a], v[COLUMN, a]
         length = math.sqrt(x * x + z * z)
-        cos, sin = x / length, z / length
-        for b in range(q):
-            factor[a - 1, b] = factor[a, b]
-        factor[a - 1, a - 1], v[INVERSE, a - 1] = length, 1.0 / length
-        for b in range(a + 1, k):
+        inverse = 1.0 / length
+        cos, sin = x * inverse, z * inverse
+        for b in range(gone):
+            factor[a - one, b] = factor[a, b]
+        factor[a - one, a - one], v[INVERSE, a - one] = length, inverse
+        for b in range(a + one, members):
             u, w = factor[a, b], v[COLUMN, b]
-            factor[a - 1, b - 1] = fma(cos, u, sin * w)
+            factor[a - one, b - one] = fma(cos, u, sin * w)
             v[COLUMN, b] = fma(cos, w, -(sin * u))
         u = v[C, a]
-        v[C, a - 1] = cos * u + sin * rest
+        v[C, a - one] = cos * u + sin * rest
         rest = cos * rest - sin * u
         if mode == EXACT:
             for d in range(basis.shape[1]):
                 u, w = basis[a, d], basis[last, d]
-                basis[a - 1, d] = cos * u + sin * w
+                basis[a - one, d] = cos * u + sin * w
                 basis[last, d] = cos * w - sin * u
-    for a in range(q, k - 1):
-        for b in range(a + 1, k - 1):
+    for a in range(gone, members - one):
+        for b in range(a + one, members - one):
             factor[b, a] = factor[a, b]
-        ids[MEMBERS, a] = ids[MEMBERS, a + 1]
-        v[SIGN, a], v[BETA, a], v[Z, a] = v[SIGN, a + 1], v[BETA, a + 1], v[Z, a + 1]
+        ids[MEMBERS, a] = ids[MEMBERS, a + one]
+        v[SIGN, a], v[BETA, a], v[Z, a] = v[SIGN, a + one], v[BETA, a + one], v[Z, a + one]
     if mode == ROWS:
         for d in range(basis.shape[0]):
-            for a in range(q, k - 1):
-                basis[d, a] = basis[d, a + 1]
+            for a in range(gone, members - one):
+                basis[d, a] = basis[d, a + one]
 
 
 @inlined

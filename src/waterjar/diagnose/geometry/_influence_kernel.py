@@ -22,12 +22,12 @@ import math
 
 import numpy as np
 
-from waterjar.diagnose.geometry._anchor_kernel import ROUNDING, Flags, Floats, Integers
-from waterjar.diagnose.geometry._compiled import entry, fma, inner
+from waterjar.diagnose.geometry._anchor_kernel import ROUNDING
+from waterjar.diagnose.geometry._compiled import U, entry, fma, inner
+from waterjar.diagnose.geometry._factor import Flags, Floats, Integers
 
 B, C, COSINE, INNER, AXIS_COSINE, AXIS_INNER = range(6)
 MEASURES = 6
-_U = np.uint64  # numba tests every index for being negative, unless it cannot be
 
 
 @inner
@@ -48,8 +48,8 @@ def _alignments(
     row m besides, for the cosine of centre m.
     """
     with_axis, with_length, with_both = 0, 0, 0
-    for a in range(size):
-        m = rows[a]
+    for a in range(U(size)):
+        m = U(rows[a])
         square = own[m, m] - 2.0 * mixed[m, m] + center[m, m]
         axis[a] = 1.0 / math.sqrt(square) if square > ROUNDING * (own[m, m] + center[m, m]) else 0.0
         length[a] = 1.0 / math.sqrt(center[m, m]) if center[m, m] > 0.0 else 0.0
@@ -60,10 +60,10 @@ def _alignments(
             on_s[m, m, k] = 0.0
     share = 1.0 / max(with_axis * with_length - with_both, 1)
     twice, each = 2.0 / max(with_axis * (with_axis - 1), 1), 1.0 / max(size * (size - 1), 1)
-    for a in range(size):
-        m = rows[a]
+    for a in range(U(size)):
+        m = U(rows[a])
         for b in range(a):
-            n = rows[b]
+            n = U(rows[b])
             product = own[m, n] - mixed[m, n] - mixed[n, m] + center[m, n]
             sign = 2.0 * each if product > 0.0 else -2.0 * each
             on_s[n, m, AXIS_INNER] = on_s[m, n, AXIS_INNER] = -sign
@@ -132,18 +132,18 @@ def center_gradients(
         for n in range(manifolds if size < manifolds else 0):  # what the other draws left
             for m in range(width):
                 flat[n, m] = 0.0
-        for n in range(manifolds):
+        for n in range(U(manifolds)):
             w, u = 2.0 * solved[q, B, n], 2.0 * solved[q, C, n]
-            for m in range(manifolds):
+            for m in range(U(manifolds)):
                 on_s[n, m, B], on_s[n, m, C] = w * solved[q, B, m], u * solved[q, C, m]
         _alignments(own[q], mixed[q], center, rows, size, axis, length, on_s, itself)
-        for n in range(manifolds):
-            for m in range(width):
+        for n in range(U(manifolds)):
+            for m in range(U(width)):
                 flat_total[n, m] += flat[n, m]
         for a in range(count[q]):
-            i, weight = members[q, a], weights[q, a]
-            n = owner[i]
-            for m in range(width):
+            i, weight = U(members[q, a]), weights[q, a]
+            n = U(owner[i])
+            for m in range(U(width)):
                 on_each[i, m] = fma(weight, flat[n, m], on_each[i, m])
     _of_centers(total, itself, on_center)
 
@@ -158,7 +158,7 @@ def _along_points(gram: Floats, offsets: Integers, on_points: Floats, block: Flo
     points = gram.shape[0]
     whole = points - points % 4
     for m in range(offsets.size - 1):
-        start, size = _U(offsets[m]), _U(offsets[m + 1] - offsets[m])
+        start, size = U(offsets[m]), U(offsets[m + 1] - offsets[m])
         for k in range(MEASURES):
             for i in range(size):
                 block[k, i] = 0.0
@@ -197,12 +197,12 @@ def _along_others(
     for q in range(solved.shape[0]):
         for m in range(manifolds):
             w, u = -2.0 * solved[q, B, m], -2.0 * solved[q, C, m]
-            for i in range(_U(offsets[m]), _U(offsets[m + 1])):
+            for i in range(U(offsets[m]), U(offsets[m + 1])):
                 along[B, i] = fma(w, products[q, i], along[B, i])
                 along[C, i] = fma(u, products[q, i], along[C, i])
     for m in range(manifolds):
         for k in range(MEASURES):
-            for i in range(_U(offsets[m]), _U(offsets[m + 1])):
+            for i in range(U(offsets[m]), U(offsets[m + 1])):
                 part = along[k, i]
                 for n in range(manifolds):
                     part = fma(to_center[i, n], on_center[n, m, k], part)
@@ -242,8 +242,8 @@ def center_shift(
         for k in range(MEASURES):
             out[k, q] = 0.0
         for a in range(count[q]):
-            i, w = members[q, a], weights[q, a]
-            m = owner[i]
+            i, w = U(members[q, a]), weights[q, a]
+            m = U(owner[i])
             for k in range(MEASURES):
                 part = w * along[k, i]
                 out[k, q] += part

@@ -93,6 +93,7 @@ def _separable(
         work.bits_coarse,
         work.number_coarse,
         work.number_bits_coarse,
+        work.mixture,
     )
     k, end = 0, STOPPED
     for mode in (ROWS, EXACT):  # the second only where the first cannot tell

@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from waterjar.diagnose.geometry._compiled import allocating
 from waterjar.diagnose.geometry._factor import EXACT, ROWS, VECTORS, Coarse, Floats, Integers
+from waterjar.diagnose.geometry._four import WIDTH
 
 
 class Work(NamedTuple):
     """Room for one problem after the other: in small problems, allocating it would take most of the time."""
 
-    factor: Floats  # (member, member) upper triangular
+    factor: Floats  # (member, member) upper triangular, and some rows and columns to work with
     v: Floats  # (C ... Z, member)
     ids: Integers  # (MEMBERS ... QUEUE, member or manifold)
-    basis: Floats  # EXACT: (member + 2, dimension) orthonormal, t, and one row to work with; ROWS: (dimension, member)
+    basis: Floats  # EXACT: (member + 2, dimension) orthonormal, t, and one row to work with; ROWS: (dimension, member);
+    # GRAM: (member, WIDTH), see `_append_panels`
     g: Floats  # (point)
     bits: Integers  # the memory of g, seen as integers
     refused: Integers  # (point) those that depend on the members
@@ -30,6 +32,7 @@ class Work(NamedTuple):
     bits_coarse: NDArray[np.int32]
     number_coarse: Coarse
     number_bits_coarse: NDArray[np.int32]
+    mixture: Floats  # (manifold, member) anchors, in the coordinates of the factor
 
 
 class Problem(NamedTuple):
@@ -54,15 +57,15 @@ def workspace(mode: int, points: int, dimension: int, manifolds: int) -> Work:
     wide = room + 9 - (room + 8) % 2  # an odd length: rows of the factor start in different sets of the cache
     g, number = np.empty(points), np.empty(1)
     g_coarse, number_coarse = np.empty(points, np.float32), np.empty(1, np.float32)
-    basis = np.empty((0, 0))
+    basis = np.empty((room, WIDTH))
     if mode == EXACT:
         basis = np.empty((room + 2, dimension))
     elif mode == ROWS:
         basis = np.empty((dimension, room))
     return Work(
-        np.empty((room, wide)),
+        np.empty((room + WIDTH, wide)),
         np.empty((VECTORS, room)),
-        np.empty((2, max(room, manifolds)), np.int64),
+        np.empty((2, max(room, 2 * manifolds)), np.int64),
         basis,
         g,
         g.view(np.int64),
@@ -76,4 +79,5 @@ def workspace(mode: int, points: int, dimension: int, manifolds: int) -> Work:
         g_coarse.view(np.int32),
         number_coarse,
         number_coarse.view(np.int32),
+        np.zeros((manifolds, wide)),
     )

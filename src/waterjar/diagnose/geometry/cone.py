@@ -25,12 +25,13 @@ from waterjar.errors import WaterjarError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 KKT_LIMIT = 1e-9
 """A projection with a larger scaled residual is no result."""
 GRAM_POINTS = 8192
 """With more points, products are taken when needed: the Gram matrix would fill the memory."""
-_RESOLVED = 1e-10  # a residual above is worked on with orthogonalised points ...
+_RESOLVED = 1e-11  # a residual above is worked on with orthogonalised points ...
 _CENTRED_ROUNDING = 1e-15  # of the largest entries: a centred point that is shorter is zero
 _SHORTEST = 1e-140  # beside the longest point a shorter one cannot be told from this
 _SLICE = 10  # draws at a time, where a draw may take long
@@ -150,6 +151,13 @@ class Projections:
     """(draw) the smallest |beta|, or |u . (t - p)| of points outside the support, if it was asked for; 0: unknown"""
     nearest: Integers
     """(draw, manifold) the point with the largest y x . (t - p), if it was asked for"""
+    mixing: Floats
+    """(draw, slot) weights of the unit vectors in the anchors, |beta| / (the manifold's sum of lam); this and the next
+    two if anchors were asked for"""
+    active: Flags
+    """(draw, manifold) whether it has an anchor"""
+    own: Floats
+    """(draw, manifold, manifold) inner products of the anchors"""
 
     def weights(self) -> Floats:
         """Beta (draw, point), the points as sorted in `of`."""
@@ -177,6 +185,7 @@ def project(
     start: Projections | None = None,
     nearest: bool = False,
     margin: bool = False,
+    anchors: bool = False,
     workers: int = 1,
 ) -> Projections:
     """Project each t (draw, dimension) with its dichotomy y (draw, manifold) of -1 and +1.
@@ -201,7 +210,7 @@ def project(
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.sqrt(np.vecdot(t, t))
     products = np.matmul(t, of.units.T, out=room((len(t), points)))
-    empty = _unfilled(of, t, y, scale, products, gram, nearest, margin or start is not None)
+    empty = _unfilled(of, t, y, scale, products, gram, nearest, margin or start is not None, anchors)
     if start is not None and (start.members.shape != empty.members.shape or (start.of.offsets != of.offsets).any()):
         raise WaterjarError(
             f"start has {len(start.t)} draws on manifolds of {start.of.sizes.tolist()} points, to be projected are "
@@ -215,9 +224,11 @@ def project(
     hard = _is_hard(found).nonzero()[0]
     if len(hard) and first == GRAM:
         _solve_again(found, hard, ROWS, workers)
-        hard = hard[~(found.residual[hard] <= _RESOLVED)]
-    if len(hard):
-        _solve_again(found, hard, EXACT, workers)
+    exact = hard[~(found.residual[hard] <= _RESOLVED)]
+    if len(exact):
+        _solve_again(found, exact, EXACT, workers, onward=True)
+    if len(hard) and first == GRAM:  # it may have been the way that was hard, and another start has another way
+        _solve_again(found, hard, GRAM, workers, onward=True)
     return found
 
 
@@ -227,20 +238,21 @@ def _is_hard(found: Projections) -> NDArray[np.bool_]:
     return hard
 
 
-def _solve_again(found: Projections, draws: Integers, mode: int, workers: int) -> None:
-    """Solve these draws again in another way, EXACT from where they are, others from nothing.
+def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *, onward: bool = False) -> None:
+    """Solve these draws again in another way, from nothing or onward from where they are; GRAM then if it can.
 
     A few at a time, so that one can interrupt it.
     """
     for begin in range(0, len(draws), _SLICE * workers):
         some = draws[begin : begin + _SLICE * workers]
         drawn = found.t[some], found.y[some], found.scale[some], found.products[some]
-        part = _unfilled(found.of, *drawn, found.gram, found.nearest.size > 0, False)
-        if mode == EXACT:
+        part = _unfilled(found.of, *drawn, found.gram, found.nearest.size > 0, False, found.own.size > 0)
+        if onward:
             part.count[:], part.members[:] = found.count[some], found.members[some]
-        solved = _solved(part, mode, part if mode == EXACT else None, workers)
-        for name in ("count", "members", "beta", "square", "size", "residual", "nearest"):
-            getattr(found, name)[some] = getattr(solved, name)
+        solved = _solved(part, mode, part if onward else None, workers)
+        taken = ~_is_hard(solved) if onward and mode == GRAM else np.ones(len(some), np.bool_)
+        for name in ("count", "members", "beta", "square", "size", "residual", "nearest", "mixing", "active", "own"):
+            getattr(found, name)[some[taken]] = getattr(solved, name)[taken]
         found.margin[some if found.margin.size else []] = 0.0
 
 
@@ -273,13 +285,17 @@ def _unfilled(
     gram: Floats | None,
     nearest: bool,
     margin: bool,
+    anchors: bool,
 ) -> Projections:
     """Projections to be filled in."""
     draws, slots = len(t), min(of.units.shape)
     supports = np.empty(draws, np.int64), room((draws, slots), np.int64), room((draws, slots))
     square, size, residual = np.empty((3, draws))
     asked = np.empty(draws if margin else 0), np.empty((draws, of.count if nearest else 0), np.int64)
-    return Projections(of, t, y, scale, products, gram, *supports, square, size, residual, *asked)
+    manifolds_ = of.count if anchors else 0
+    mixed = room((draws, slots if anchors else 0)), np.empty((draws, manifolds_), np.bool_)
+    own = room((draws, manifolds_, manifolds_))
+    return Projections(of, t, y, scale, products, gram, *supports, square, size, residual, *asked, *mixed, own)
 
 
 def _solved(into: Projections, mode: int, start: Projections | None, workers: int) -> Projections:
@@ -297,6 +313,7 @@ def _solved(into: Projections, mode: int, start: Projections | None, workers: in
             mode, table, columns, coarse, into.products[rows], into.t[rows], into.scale[rows], into.y[rows], of.owner,
             of.offsets, of.norms, begin[0][rows], begin[1][rows], into.count[rows], into.members[rows], into.beta[rows],
             into.square[rows], into.size[rows], into.residual[rows], into.margin[rows], into.nearest[rows],
+            into.mixing[rows], into.active[rows], into.own[rows],
         )  # fmt: skip
 
     in_parts(draws, workers, run)

@@ -36,7 +36,7 @@ from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
 from waterjar.diagnose.geometry.given import Rng, at_least, checked_rng
 from waterjar.diagnose.geometry.reused import room
 from waterjar.diagnose.geometry.scalars import SCALARS, shifts, summary
-from waterjar.errors import unknown_name
+from waterjar.errors import WaterjarError, unknown_name
 
 Inactive: TypeAlias = Literal["zero", "active_only", "support"]
 
@@ -153,13 +153,15 @@ def manifold_geometry(
     pairs = dichotomy == "opposite_pairs"
     t = directions(n_t // 2 if pairs else n_t, of.units.shape[1], rng)
     t = np.repeat(t, 2, axis=0) if pairs else t
-    found = project(of, t, y, nearest=inactive == "support", margin=True, workers=workers)
+    found = project(of, t, y, nearest=inactive == "support", margin=True, anchors=True, workers=workers)
     return geometry_of(found, inactive=inactive, paired=pairs, settings=settings)
 
 
 def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, settings: dict[str, Any]) -> Geometry:
-    """The measures of projections. paired: draws 2k and 2k + 1 are not independent."""
+    """The measures of projections with their anchors. paired: draws 2k and 2k + 1 are not independent."""
     of = found.of
+    if found.own.size == 0:
+        raise WaterjarError("these projections have no anchors: they must be asked for, by project(..., anchors=True)")
     worst = float(found.residual.max())
     if not worst <= KKT_LIMIT:
         bad = int((~(found.residual <= KKT_LIMIT)).sum())
@@ -222,46 +224,42 @@ def _products(
     A support is (count, members, weights). Last comes (manifold) over how many draws its centre is the mean.
     """
     of, draws = found.of, len(found.t)
-    count, members = found.count, found.members
-    weights = room(members.shape)
-    active = np.empty((draws, of.count), np.bool_)
-    kernel.anchor_weights(count, members, found.beta, of.owner, of.norms, weights, active)
+    count, members, weights, active, own = found.count, found.members, found.mixing, found.active, found.own
     if inactive == "support":
-        count, members, weights = _with_nearest(found, weights, active)
+        count, members, weights = _with_nearest(found)
+        own = _own_products(found, count, members, weights)
     counted = active.sum(axis=0) if inactive == "active_only" else np.full(of.count, draws)
     s0 = np.zeros((of.count, of.units.shape[1]))
     kernel.mean_anchors(count, members, weights, of.owner, counted, of.units, s0)
     to_center = of.units @ s0.T
-    shape = (draws, of.count, of.count)
-    own, mixed, along = room(shape), room(shape), -(found.t @ s0.T)
-    own.fill(0.0)
+    mixed, along = room(own.shape), -(found.t @ s0.T)
     mixed.fill(0.0)
-    if found.gram is not None:
-        kernel.inner_products(
-            found.gram, found.products, count, members, weights, of.owner, to_center, own, mixed, along
-        )
-    else:  # too many points for all their products: those of one support after the other
-        for q in range(draws):
-            rows, one = members[q, : count[q]], slice(q, q + 1)
-            local = of.units[rows]
-            kernel.inner_products(
-                local @ local.T, found.products[one, rows], count[one], np.arange(count[q])[None], weights[one],
-                of.owner[rows], to_center[rows], own[one], mixed[one], along[one],
-            )  # fmt: skip
+    kernel.center_products(found.products, count, members, weights, of.owner, to_center, mixed, along)
     return (count, members, weights), (own, mixed, s0 @ s0.T), to_center, along, active, counted
 
 
-def _with_nearest(
-    found: Projections, weights: Floats, active: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _with_nearest(found: Projections) -> Support:
     """Supports with the nearest point of each inactive manifold in it, at its full length."""
-    count = found.count + (~active).sum(axis=1)
+    count = found.count + (~found.active).sum(axis=1)
     members = np.pad(found.members, ((0, 0), (0, found.of.count)))
-    weights = np.pad(weights, ((0, 0), (0, found.of.count)))
+    weights = np.pad(found.mixing, ((0, 0), (0, found.of.count)))
     for q, k in enumerate(found.count):
-        nearest = found.nearest[q, ~active[q]]
+        nearest = found.nearest[q, ~found.active[q]]
         members[q, k : count[q]], weights[q, k : count[q]] = nearest, found.of.norms[nearest]
     return count, members, weights
+
+
+def _own_products(found: Projections, count: Integers, members: Integers, weights: Floats) -> Floats:
+    """S S' (draw, manifold, manifold) of any supports."""
+    of, own = found.of, np.empty(found.own.shape)
+    if found.gram is not None:
+        kernel.own_products(found.gram, count, members, weights, of.owner, own)
+        return own
+    for q, k in enumerate(count):  # too many points for all their products: those of one support after the other
+        rows, one = members[q, :k], slice(q, q + 1)
+        local = of.units[rows]
+        kernel.own_products(local @ local.T, count[one], np.arange(k)[None], weights[one], of.owner[rows], own[one])
+    return own
 
 
 def _missing(of: Manifolds, reason: str, note: str, settings: dict[str, Any]) -> dict[str, Any]:
