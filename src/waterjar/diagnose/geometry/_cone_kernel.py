@@ -14,31 +14,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from waterjar.diagnose.geometry._compiled import U, entry, fma, inlined, inner
-from waterjar.diagnose.geometry._factor import (
-    BETA,
-    EXACT,
-    GRAM,
-    MEMBERS,
-    QUEUE,
-    SIGN,
-    Coarse,
-    Flags,
-    Floats,
-    Integers,
-    append,
-    correct,
-    correct_exact,
-    drop_negative,
-    step_to_boundary,
-    subtract,
-    subtract_coarse,
-    subtract_exact,
-)
+from waterjar.diagnose.geometry._factor import append, correct, correct_exact, drop_negative, step_to_boundary
 from waterjar.diagnose.geometry._four import WIDTH, lane, load, product, store, zero
+from waterjar.diagnose.geometry._layout import BETA, EXACT, GRAM, MEMBERS, QUEUE, SIGN, Coarse, Flags, Floats, Integers
+from waterjar.diagnose.geometry._prices import MINUS, bits, largest, price, prices, take
 from waterjar.diagnose.geometry._workspace import Problem, Work, workspace
 
 TOLERANCE = 1e-12  # a violation below this share of |t| is rounding
@@ -47,112 +27,7 @@ NEAR, NEAR_HULL = 0.25, 0.75  # violators within this share of the largest are a
 NO_MARGIN = 1e-8  # points that a hyperplane separates by less than this (as unit vectors) are not separated
 HALF_ULP, HALF_ULP_COARSE = 1.1e-16, 6e-8
 PATIENCE = 30  # rounds in single precision before its rounding is thought of
-MINUS, MINUS_COARSE = np.int64(-(2**63)), np.int32(-(2**31))  # the sign bit
 OPTIMAL, SEPARABLE, STOPPED = 0, 1, 2
-
-
-@inlined
-def price(
-    mode: int,
-    table: Floats,
-    columns: Floats,
-    h: Floats,
-    t: Floats,
-    k: int,
-    v: Floats,
-    ids: Integers,
-    g: Floats,
-    r: Floats,
-    basis: Floats,
-) -> None:
-    """G at the present BETA."""
-    if mode == GRAM:
-        subtract(h, table, k, v, ids, g)
-        return
-    if mode == EXACT:
-        subtract_exact(t, table, k, v, ids, r, basis)
-    else:
-        subtract(t, table, k, v, ids, r)
-    n, whole = g.size, r.size - r.size % 4
-    for i in range(n):
-        g[i] = 0.0
-    for d in range(0, whole, 4):
-        r0, r1, r2, r3 = r[d], r[d + 1], r[d + 2], r[d + 3]
-        for i in range(n):
-            value = fma(r0, columns[d, i], g[i])
-            value = fma(r1, columns[d + 1, i], value)
-            value = fma(r2, columns[d + 2, i], value)
-            g[i] = fma(r3, columns[d + 3, i], value)
-    for d in range(whole, r.size):
-        r0 = r[d]
-        for i in range(n):
-            g[i] = fma(r0, columns[d, i], g[i])
-
-
-@inlined
-def _most(y: Floats, offsets: Integers, bits: Integers, m: int) -> np.int64:
-    """The largest violation y g of manifold m: as bits, 0 if there is none.
-
-    Positive numbers have the order of their bits, and a maximum of integers is vectorised.
-    """
-    most, flip = np.int64(0), np.int64(0) if y[m] > 0.0 else MINUS
-    for i in range(U(offsets[m]), U(offsets[m + 1])):
-        most = max(most, bits[i] ^ flip)
-    return most
-
-
-@inlined
-def _most_coarse(y: Floats, offsets: Integers, bits: NDArray[np.int32], m: int) -> np.int32:
-    """The same in single precision."""
-    most, flip = np.int32(0), np.int32(0) if y[m] > 0.0 else MINUS_COARSE
-    for i in range(U(offsets[m]), U(offsets[m + 1])):
-        most = max(most, np.int32(bits[i] ^ flip))
-    return most
-
-
-@inlined
-def _worst(y: Floats, offsets: Integers, bits: Integers, violation: Integers) -> np.int64:
-    """The largest violation of each manifold, and of all."""
-    top = np.int64(0)
-    for m in range(y.size):
-        violation[m] = _most(y, offsets, bits, m)
-        top = max(top, violation[m])
-    return top
-
-
-@inlined
-def _worst_coarse(y: Floats, offsets: Integers, bits: NDArray[np.int32], violation: Integers) -> np.int64:
-    """The same in single precision."""
-    top = np.int64(0)
-    for m in range(y.size):
-        violation[m] = _most_coarse(y, offsets, bits, m)
-        top = max(top, violation[m])
-    return top
-
-
-@inlined
-def _take(of: Problem, coarse: bool, hull: bool, m: int, work: Work) -> int:
-    """The point of manifold m with its largest violation, which then is that of the next one: not if only one is asked.
-
-    That point itself has none any more.
-    """
-    y, offsets, highest = of.y, of.offsets, work.violation[m]
-    i = int(offsets[m])
-    if coarse:
-        wanted = np.int32(highest) if y[m] > 0.0 else np.int32(np.int32(highest) ^ MINUS_COARSE)
-        while work.bits_coarse[U(i)] != wanted:
-            i += 1
-        if not hull:
-            work.g_coarse[i] = 0.0
-            work.violation[m] = _most_coarse(y, offsets, work.bits_coarse, m)
-    else:
-        exactly = highest if y[m] > 0.0 else highest ^ MINUS
-        while work.bits[U(i)] != exactly:
-            i += 1
-        if not hull:
-            work.g[i] = 0.0
-            work.violation[m] = _most(y, offsets, work.bits, m)
-    return i
 
 
 @inlined
@@ -165,46 +40,6 @@ def begin(of: Problem, start: int, work: Work) -> int:
         return 0
     k, _ = append(of.mode, of.table, of.h, of.y, of.owner, start, 0, work.factor, work.v, work.ids, work.basis)
     return drop_negative(of.mode, k, work.factor, work.v, work.ids, work.basis)
-
-
-@inlined
-def _prices(of: Problem, coarse: bool, k: int, refused: int, work: Work) -> tuple[np.int64, float, float]:
-    """G but for members and refused points; its largest violation as bits and as a number, that of refused ones."""
-    v, ids, g = work.v, work.ids, work.g
-    blocked = 0.0
-    if coarse:
-        subtract_coarse(work.h_coarse, of.coarse, k, v, ids, work.g_coarse)
-        for a in range(k):
-            work.g_coarse[ids[MEMBERS, a]] = 0.0
-        for a in range(refused):
-            i = work.refused[a]
-            blocked = max(blocked, of.y[of.owner[i]] * work.g_coarse[i])
-            work.g_coarse[i] = 0.0
-        highest = _worst_coarse(of.y, of.offsets, work.bits_coarse, work.violation)
-        work.number_bits_coarse[0] = highest
-        top = float(work.number_coarse[0])
-    else:
-        price(of.mode, of.table, of.columns, of.h, of.t, k, v, ids, g, work.r, work.basis)
-        for a in range(k):
-            g[ids[MEMBERS, a]] = 0.0
-        for a in range(refused):
-            i = work.refused[a]
-            blocked = max(blocked, of.y[of.owner[i]] * g[i])
-            g[i] = 0.0
-        highest = _worst(of.y, of.offsets, work.bits, work.violation)
-        work.number_bits[0] = highest
-        top = work.number[0]
-    return highest, top, blocked
-
-
-@inlined
-def _bits(value: float, coarse: bool, work: Work) -> np.int64:
-    """A number as bits."""
-    if coarse:
-        work.number_coarse[0] = value
-        return np.int64(work.number_bits_coarse[0])
-    work.number[0] = value
-    return np.int64(work.number_bits[0])
 
 
 @inlined
@@ -228,7 +63,7 @@ def active_set(  # noqa: PLR0912 - calls would cost more than branches
             for a in range(k):
                 size += v[BETA, a] * v[BETA, a]
             least = max(least, (HALF_ULP_COARSE if coarse else HALF_ULP) * math.sqrt(size))
-        highest, top, blocked = _prices(of, coarse, k, refused, work)
+        highest, top, blocked = prices(of, coarse, k, refused, work)
         if hull:
             rest = 0.0
             for d in range(r.size):
@@ -241,12 +76,12 @@ def active_set(  # noqa: PLR0912 - calls would cost more than branches
             return k, OPTIMAL if blocked <= least else STOPPED
         before, last = k, ids[MEMBERS, k - 1] if k > 0 else -1
         count, point = 0, -1
-        enough = _bits(max(near * top, least), coarse, work)
+        enough = bits(max(near * top, least), coarse, work)
         for _ in range(1 if hull else 2):  # first those of different manifolds: there may be room for no more
             for m in range(y.size):
                 if work.violation[m] >= enough:
                     leads = point < 0 and work.violation[m] == highest
-                    ids[QUEUE, count] = _take(of, coarse, hull, m, work)
+                    ids[QUEUE, count] = take(of, coarse, m, not hull, work)
                     point = ids[QUEUE, count] if leads else point
                     count += 1
         k, left = append(mode, table, h, y, owner, count, k, factor, v, ids, basis)
@@ -303,7 +138,7 @@ def finish(of: Problem, k: int, work: Work) -> tuple[int, float]:
         size += v[BETA, a] * v[BETA, a]
         if v[SIGN, a] * v[BETA, a] < 0.0:
             return 0, math.inf
-    work.number_bits[0] = _worst(of.y, of.offsets, work.bits, work.violation)
+    work.number_bits[0] = largest(of.y, of.offsets, work.bits, work.violation)
     worst = max(worst, work.number[0])
     hidden = HALF_ULP * math.sqrt(size) if of.mode != EXACT else 0.0
     return k, (worst + hidden) / of.scale if of.scale > 0.0 else 0.0
@@ -318,7 +153,7 @@ def _margin(k: int, norms: Floats, work: Work) -> float:
         work.g[work.ids[MEMBERS, a]] = math.inf
     work.number[0] = least
     lowest = work.number_bits[0]
-    for i in range(norms.size):  # the order of positive numbers is that of their bits: see `_worst`
+    for i in range(norms.size):  # the order of positive numbers is that of their bits: see `_prices`
         lowest = min(lowest, work.bits[i] & ~MINUS if norms[i] > 0.0 else lowest)
     work.number_bits[0] = lowest
     return float(work.number[0])

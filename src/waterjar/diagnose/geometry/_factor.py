@@ -1,9 +1,5 @@
 """The Cholesky factor of a growing and shrinking set of points: what the active set of `_cone_kernel` works with.
 
-Three ways to see the same unit vectors u_i. GRAM reads products from the Gram matrix, and the dimension disappears.
-ROWS takes products of the u_i when needed: for a single problem, or for too many points. EXACT orthogonalises the
-members instead of factoring their Gram matrix, which squares the condition: for what the others cannot resolve.
-
 Few and plain arrays, indexed and never sliced: the smallest problems take two microseconds, and a slice or a tuple of
 arrays handed from function to function costs a tenth of that. The factor R stands above the diagonal and its transpose
 below, so that both substitutions run along rows.
@@ -13,31 +9,25 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
-from waterjar.diagnose.geometry._compiled import U, fma, fma32, inlined, inner
-from waterjar.diagnose.geometry._four import WIDTH, Four, add, lane, load, pack, scale, store, zero
-
-GRAM, ROWS, EXACT = 0, 1, 2
-DEPENDENT = 1e-13  # squared distance of u_i from the span of the members below which it is not added
-DEPENDENT_EXACT = 1e-20  # the same, where distances are not differences of squares
-
-# Rows of `v` (.., member).
-C = 0  # R'^-1 h, where R'R = factor'factor is the members' Gram matrix and h_i = u_i . t
-COLUMN = 1  # of a member to be
-SIGN = 2  # y
-BETA = 3  # feasible coefficients
-Z = 4  # coefficients without the constraint
-INVERSE = 5  # 1 / diagonal of the factor: divisions take most of the time in small problems
-VECTORS = 6
-# Rows of `ids` (.., member or point to be one).
-MEMBERS, QUEUE = 0, 1
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Coarse = NDArray[np.float32]
-Flags = NDArray[np.bool_]
+from waterjar.diagnose.geometry._compiled import U, fma, inlined, inner
+from waterjar.diagnose.geometry._layout import (
+    BETA,
+    COLUMN,
+    DEPENDENT,
+    DEPENDENT_EXACT,
+    EXACT,
+    GRAM,
+    INVERSE,
+    MEMBERS,
+    QUEUE,
+    ROWS,
+    SIGN,
+    C,
+    Floats,
+    Integers,
+    Z,
+)
+from waterjar.diagnose.geometry._panels import append_panels
 
 
 @inner
@@ -122,104 +112,6 @@ def _products(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> None:
             v[COLUMN, a] = fma(table[i, d], basis[d, a], v[COLUMN, a])
 
 
-@inlined
-def _divide_panel(k: int, factor: Floats, v: Floats, panel: Floats) -> tuple[Four, Four, Four, Four, Four]:
-    """X = R'^-1 X for the rows 0 ... k of the panel, which has a column for each of four points.
-
-    Returns the rows of X'X, and X'C.
-    """
-    s0 = s1 = s2 = s3 = along = zero()
-    whole, first = k - k % 4, U(0)
-    for a in range(first, U(whole), U(4)):
-        b, c, d = a + U(1), a + U(2), a + U(3)
-        p0 = scale(v[INVERSE, a], load(panel, a, first))
-        p1 = scale(v[INVERSE, b], add(-factor[b, a], p0, load(panel, b, first)))
-        p2 = scale(v[INVERSE, c], add(-factor[c, b], p1, add(-factor[c, a], p0, load(panel, c, first))))
-        p3 = add(-factor[d, b], p1, add(-factor[d, a], p0, load(panel, d, first)))
-        p3 = scale(v[INVERSE, d], add(-factor[d, c], p2, p3))
-        for row in range(a + U(4), U(k)):
-            x = add(-factor[row, a], p0, load(panel, row, first))
-            x = add(-factor[row, b], p1, x)
-            x = add(-factor[row, c], p2, x)
-            store(panel, row, first, add(-factor[row, d], p3, x))
-        store(panel, a, first, p0)
-        store(panel, b, first, p1)
-        store(panel, c, first, p2)
-        store(panel, d, first, p3)
-        s0 = add(lane(p3, 0), p3, add(lane(p2, 0), p2, add(lane(p1, 0), p1, add(lane(p0, 0), p0, s0))))
-        s1 = add(lane(p3, 1), p3, add(lane(p2, 1), p2, add(lane(p1, 1), p1, add(lane(p0, 1), p0, s1))))
-        s2 = add(lane(p3, 2), p3, add(lane(p2, 2), p2, add(lane(p1, 2), p1, add(lane(p0, 2), p0, s2))))
-        s3 = add(lane(p3, 3), p3, add(lane(p2, 3), p2, add(lane(p1, 3), p1, add(lane(p0, 3), p0, s3))))
-        along = add(v[C, d], p3, add(v[C, c], p2, add(v[C, b], p1, add(v[C, a], p0, along))))
-    for a in range(U(whole), U(k)):
-        p0 = scale(v[INVERSE, a], load(panel, a, first))
-        for row in range(a + U(1), U(k)):
-            store(panel, row, first, add(-factor[row, a], p0, load(panel, row, first)))
-        store(panel, a, first, p0)
-        s0, s1 = add(lane(p0, 0), p0, s0), add(lane(p0, 1), p0, s1)
-        s2, s3 = add(lane(p0, 2), p0, s2), add(lane(p0, 3), p0, s3)
-        along = add(v[C, a], p0, along)
-    return s0, s1, s2, s3, along
-
-
-@inner
-def _append_panels(
-    table: Floats,
-    h: Floats,
-    y: Floats,
-    owner: Integers,
-    count: int,
-    k: int,
-    factor: Floats,
-    v: Floats,
-    ids: Integers,
-    panel: Floats,
-) -> tuple[int, int]:
-    """`append` with a Gram matrix: four points at a time, whose columns do not wait for each other."""
-    left, first = 0, U(0)
-    for start in range(0, count, WIDTH):
-        width, before = min(WIDTH, count - start), k
-        i0, i1 = U(ids[QUEUE, start]), U(ids[QUEUE, start + min(1, width - 1)])  # the last one, where there are less
-        i2, i3 = U(ids[QUEUE, start + min(2, width - 1)]), U(ids[QUEUE, start + width - 1])
-        for a in range(U(k)):
-            m = U(ids[MEMBERS, a])
-            store(panel, a, first, pack(table[i0, m], table[i1, m], table[i2, m], table[i3, m]))
-        g0, g1 = (
-            pack(table[i0, i0], table[i0, i1], table[i0, i2], table[i0, i3]),
-            pack(table[i1, i0], table[i1, i1], table[i1, i2], table[i1, i3]),
-        )
-        g2 = pack(table[i2, i0], table[i2, i1], table[i2, i2], table[i2, i3])
-        s0, s1, s2, s3, along = _divide_panel(k, factor, v, panel)
-        r0, r1, r2, r3 = U(k), U(k + 1), U(k + 2), U(k + 3)
-        for a in range(U(k)):  # as if all of them became members
-            x = load(panel, a, first)
-            store(factor, a, r0, x)
-            factor[r0, a], factor[r1, a], factor[r2, a], factor[r3, a] = lane(x, 0), lane(x, 1), lane(x, 2), lane(x, 3)
-        for j in range(width):
-            i, rest = ids[QUEUE, start + j], 1.0 - lane(s0, j)
-            if k == v.shape[1] or rest <= DEPENDENT:
-                ids[QUEUE, left] = i
-                left += 1
-            else:
-                length = math.sqrt(rest)
-                inverse = 1.0 / length
-                for a in range(before if k == before + j else 0, k):
-                    factor[a, k] = panel[a, j]
-                    factor[k, a] = panel[a, j]
-                factor[k, k], v[INVERSE, k] = length, inverse
-                v[C, k] = (h[i] - lane(along, j)) * inverse
-                v[SIGN, k], v[BETA, k] = y[owner[i]], 0.0
-                ids[MEMBERS, k] = i
-                x = scale(inverse, add(-1.0, s0, g0))
-                store(panel, U(k), first, x)
-                along = add(v[C, k], x, along)
-                s1, s2 = add(lane(x, (j + 1) % 4), x, s1), add(lane(x, (j + 2) % 4), x, s2)
-                s3 = add(lane(x, (j + 3) % 4), x, s3)
-                k += 1
-            s0, s1, s2, g0, g1 = s1, s2, s3, g1, g2
-    return k, left
-
-
 @inner
 def append(
     mode: int,
@@ -240,7 +132,7 @@ def append(
     of members, and how many are left in QUEUE because they depend on others.
     """
     if mode == GRAM and count > 2:
-        return _append_panels(table, h, y, owner, count, k, factor, v, ids, basis)
+        return append_panels(table, h, y, owner, count, k, factor, v, ids, basis)
     left = 0
     for place in range(count):
         i = ids[QUEUE, place]
@@ -424,69 +316,3 @@ def correct_exact(k: int, factor: Floats, v: Floats, basis: Floats, r: Floats) -
     solve(k, factor, v)
     for a in range(k):
         v[BETA, a] += v[Z, a]
-
-
-@inner
-def subtract_exact(start: Floats, table: Floats, k: int, v: Floats, ids: Integers, out: Floats, basis: Floats) -> None:
-    """As `subtract`, with every rounding error kept in the last row of the basis and added in the end.
-
-    Products by fma, sums by Knuth's two-sum: large coefficients that cancel then leave what they should.
-    """
-    n, low = out.size, basis.shape[0] - 1
-    for d in range(n):
-        out[d], basis[low, d] = start[d], 0.0
-    for a in range(k):
-        m, b = ids[MEMBERS, a], -v[BETA, a]
-        for d in range(n):
-            product = b * table[m, d]
-            error = fma(b, table[m, d], -product)
-            total = out[d] + product
-            back = total - out[d]
-            error += (out[d] - (total - back)) + (product - back)
-            out[d] = total
-            basis[low, d] += error
-    for d in range(n):
-        out[d] += basis[low, d]
-
-
-@inlined
-def subtract(start: Floats, table: Floats, k: int, v: Floats, ids: Integers, out: Floats) -> None:
-    """Out = start less the sum of BETA times the members' rows of the table, four at a time."""
-    n = out.size
-    for i in range(n):
-        out[i] = start[i]
-    whole = k - k % 4
-    for a in range(0, whole, 4):
-        m0, m1, m2, m3 = ids[MEMBERS, a], ids[MEMBERS, a + 1], ids[MEMBERS, a + 2], ids[MEMBERS, a + 3]
-        b0, b1, b2, b3 = -v[BETA, a], -v[BETA, a + 1], -v[BETA, a + 2], -v[BETA, a + 3]
-        for i in range(n):
-            value = fma(b0, table[m0, i], out[i])
-            value = fma(b1, table[m1, i], value)
-            value = fma(b2, table[m2, i], value)
-            out[i] = fma(b3, table[m3, i], value)
-    for a in range(whole, k):
-        m0, b0 = ids[MEMBERS, a], -v[BETA, a]
-        for i in range(n):
-            out[i] = fma(b0, table[m0, i], out[i])
-
-
-@inlined
-def subtract_coarse(start: Coarse, table: Coarse, k: int, v: Floats, ids: Integers, out: Coarse) -> None:
-    """The same in single precision: twice as many numbers at a time."""
-    n = out.size
-    for i in range(n):
-        out[i] = start[i]
-    whole = k - k % 4
-    for a in range(0, whole, 4):
-        m0, m1, m2, m3 = ids[MEMBERS, a], ids[MEMBERS, a + 1], ids[MEMBERS, a + 2], ids[MEMBERS, a + 3]
-        b0, b1 = np.float32(-v[BETA, a]), np.float32(-v[BETA, a + 1])
-        b2, b3 = np.float32(-v[BETA, a + 2]), np.float32(-v[BETA, a + 3])
-        for i in range(n):
-            value = fma32(b0, table[m0, i], out[i])
-            value = fma32(b1, table[m1, i], value)
-            value = fma32(b2, table[m2, i], value)
-            out[i] = fma32(b3, table[m3, i], value)
-    for a in range(whole, k):
-        m0, b0 = ids[MEMBERS, a], np.float32(-v[BETA, a])
-        for i in range(n):
-            out[i] = fma32(b0, table[m0, i], out[i])

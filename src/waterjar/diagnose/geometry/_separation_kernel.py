@@ -13,7 +13,7 @@ import numpy as np
 
 from waterjar.diagnose.geometry._compiled import allocating, entry, inner
 from waterjar.diagnose.geometry._cone_kernel import SEPARABLE, STOPPED, active_set, begin
-from waterjar.diagnose.geometry._factor import EXACT, MEMBERS, QUEUE, ROWS, Floats, Integers
+from waterjar.diagnose.geometry._layout import EXACT, MEMBERS, QUEUE, ROWS, Floats, Integers
 from waterjar.diagnose.geometry._workspace import Problem, Work, workspace
 
 

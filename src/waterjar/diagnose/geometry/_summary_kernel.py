@@ -15,7 +15,7 @@ from waterjar.diagnose.geometry import _anchor_kernel as anchors
 from waterjar.diagnose.geometry import _influence_kernel as moved
 from waterjar.diagnose.geometry._anchor_kernel import BB, CC
 from waterjar.diagnose.geometry._compiled import entry, inner
-from waterjar.diagnose.geometry._factor import Flags, Floats, Integers
+from waterjar.diagnose.geometry._layout import Flags, Floats, Integers
 
 # Rows of values and errors: ratios, and then the alignments of centres.
 CAPACITY, APPROX, DIMENSION, UTILITY, RADIUS, INACTIVE = range(6)

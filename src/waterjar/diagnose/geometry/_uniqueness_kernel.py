@@ -12,8 +12,10 @@ import math
 import numpy as np
 
 from waterjar.diagnose.geometry._compiled import entry
-from waterjar.diagnose.geometry._cone_kernel import HALF_ULP, price
-from waterjar.diagnose.geometry._factor import BETA, MEMBERS, QUEUE, Floats, Integers, append
+from waterjar.diagnose.geometry._cone_kernel import HALF_ULP
+from waterjar.diagnose.geometry._factor import append
+from waterjar.diagnose.geometry._layout import BETA, MEMBERS, QUEUE, Floats, Integers
+from waterjar.diagnose.geometry._prices import price
 from waterjar.diagnose.geometry._workspace import workspace
 
 ONLY, DOUBTFUL, ONE_OF_MANY = 0, 1, 2

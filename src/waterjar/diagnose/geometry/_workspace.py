@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.diagnose.geometry._compiled import allocating
-from waterjar.diagnose.geometry._factor import EXACT, ROWS, VECTORS, Coarse, Floats, Integers
 from waterjar.diagnose.geometry._four import WIDTH
+from waterjar.diagnose.geometry._layout import EXACT, ROWS, VECTORS, Coarse, Floats, Integers
 
 
 class Work(NamedTuple):
@@ -19,7 +19,7 @@ class Work(NamedTuple):
     v: Floats  # (C ... Z, member)
     ids: Integers  # (MEMBERS ... QUEUE, member or manifold)
     basis: Floats  # EXACT: (member + 2, dimension) orthonormal, t, and one row to work with; ROWS: (dimension, member);
-    # GRAM: (member, WIDTH), see `_append_panels`
+    # GRAM: (member, WIDTH), see `_panels`
     g: Floats  # (point)
     bits: Integers  # the memory of g, seen as integers
     refused: Integers  # (point) those that depend on the members

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry._cone_kernel import project_many
-from waterjar.diagnose.geometry._factor import EXACT, GRAM, ROWS
+from waterjar.diagnose.geometry._layout import EXACT, GRAM, ROWS
 from waterjar.diagnose.geometry._points_kernel import LONG, SHORT, runs_of, unit_vectors
 from waterjar.diagnose.geometry._uniqueness_kernel import ONLY, uniqueness, zero_up_to
 from waterjar.diagnose.geometry.given import at_least, real_points, sortable_labels
