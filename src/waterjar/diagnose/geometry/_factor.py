@@ -131,7 +131,7 @@ def append(
     table: the Gram matrix (point, point), or the points (point, dimension); h (point) = u . t. Returns the new number
     of members, and how many are left in QUEUE because they depend on others.
     """
-    if mode == GRAM and count > 2:
+    if mode == GRAM and count > 2:  # one or two are as fast alone
         return append_panels(table, h, y, owner, count, k, factor, v, ids, basis)
     left = 0
     for place in range(count):

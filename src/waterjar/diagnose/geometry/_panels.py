@@ -74,10 +74,8 @@ def append_panels(
         for a in range(U(k)):
             m = U(ids[MEMBERS, a])
             store(panel, a, first, pack(table[i0, m], table[i1, m], table[i2, m], table[i3, m]))
-        g0, g1 = (
-            pack(table[i0, i0], table[i0, i1], table[i0, i2], table[i0, i3]),
-            pack(table[i1, i0], table[i1, i1], table[i1, i2], table[i1, i3]),
-        )
+        g0 = pack(table[i0, i0], table[i0, i1], table[i0, i2], table[i0, i3])
+        g1 = pack(table[i1, i0], table[i1, i1], table[i1, i2], table[i1, i3])
         g2 = pack(table[i2, i0], table[i2, i1], table[i2, i2], table[i2, i3])
         s0, s1, s2, s3, along = _divided(k, factor, v, panel)
         r0, r1, r2, r3 = U(k), U(k + 1), U(k + 2), U(k + 3)

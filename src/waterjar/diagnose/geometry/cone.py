@@ -292,10 +292,9 @@ def _unfilled(
     supports = np.empty(draws, np.int64), room((draws, slots), np.int64), room((draws, slots))
     square, size, residual = np.empty((3, draws))
     asked = np.empty(draws if margin else 0), np.empty((draws, of.count if nearest else 0), np.int64)
-    manifolds_ = of.count if anchors else 0
-    mixed = room((draws, slots if anchors else 0)), np.empty((draws, manifolds_), np.bool_)
-    own = room((draws, manifolds_, manifolds_))
-    return Projections(of, t, y, scale, products, gram, *supports, square, size, residual, *asked, *mixed, own)
+    many = of.count if anchors else 0
+    of_anchors = room((draws, slots if anchors else 0)), np.empty((draws, many), np.bool_), room((draws, many, many))
+    return Projections(of, t, y, scale, products, gram, *supports, square, size, residual, *asked, *of_anchors)
 
 
 def _solved(into: Projections, mode: int, start: Projections | None, workers: int) -> Projections:
