@@ -293,8 +293,11 @@ def _unfilled(
     square, size, residual = np.empty((3, draws))
     asked = np.empty(draws if margin else 0), np.empty((draws, of.count if nearest else 0), np.int64)
     many = of.count if anchors else 0
-    of_anchors = room((draws, slots if anchors else 0)), np.empty((draws, many), np.bool_), room((draws, many, many))
-    return Projections(of, t, y, scale, products, gram, *supports, square, size, residual, *asked, *of_anchors)
+    mixing, active = room((draws, slots if anchors else 0)), np.empty((draws, many), np.bool_)
+    own = room((draws, many, many))
+    return Projections(
+        of, t, y, scale, products, gram, *supports, square, size, residual, *asked, mixing, active, own
+    )  # fmt: skip
 
 
 def _solved(into: Projections, mode: int, start: Projections | None, workers: int) -> Projections:
