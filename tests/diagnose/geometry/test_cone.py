@@ -163,9 +163,13 @@ def test_warm_start_from_elsewhere_of_degenerate_points(kind: str) -> None:
         assert warm.residual.max() <= 1e-9
 
 
+@pytest.mark.parametrize("gram_points", [8192, 0])
 @pytest.mark.parametrize("kind", KINDS)
-def test_warm_is_cold_to_the_last_bit_also_where_solutions_are_many(kind: str) -> None:
-    for seed in range(60):
+def test_warm_is_cold_to_the_last_bit_also_where_solutions_are_many(
+    kind: str, gram_points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cone, "GRAM_POINTS", gram_points)
+    for seed in range(60 if gram_points else 20):
         now = case(seed, draws=6, kind=kind)
         before = Case("", np.random.default_rng(seed).standard_normal(now.points.shape), now.labels, now.t, now.y)
         cold, warm = solved(now), solved(now, start=solved(before))
@@ -299,5 +303,8 @@ def test_wrong_shapes_are_said() -> None:
     start = project(of, np.ones((1, 3)), np.ones((1, 3)))
     with pytest.raises(WaterjarError, match="workers=2.0: it must be a whole number"):
         project(of, np.ones((1, 3)), np.ones((1, 3)), workers=2.0)  # type: ignore[arg-type]
+    for length in (np.nan, np.inf, 1e160, 1e-44, 1e-200):
+        with pytest.raises(WaterjarError, match=r"lengths are not between 1e-30 and 1e\+30"):
+            project(of, np.array([[1.0, 0, 0], [length, 0, 0]]), np.ones((2, 3)))
     with pytest.raises(WaterjarError, match="same draws and points"):
         project(of, np.ones((2, 3)), np.ones((2, 3)), start=start)

@@ -76,7 +76,7 @@ def active_set(  # noqa: PLR0912 - calls would cost more than branches
             return k, OPTIMAL if blocked <= least else STOPPED
         before, last = k, ids[MEMBERS, k - 1] if k > 0 else -1
         count, point = 0, -1
-        enough = bits(max(near * top, least), coarse, work)
+        enough = max(bits(max(near * top, least), coarse, work), 1)  # 0 has no violation, though the limit may be 0
         for _ in range(1 if hull else 2):  # first those of different manifolds: there may be room for no more
             for m in range(y.size):
                 if work.violation[m] >= enough:
@@ -90,6 +90,8 @@ def active_set(  # noqa: PLR0912 - calls would cost more than branches
             refused += 1
         if k == before:
             continue
+        for a in range(left):
+            point = ids[MEMBERS, before] if ids[QUEUE, a] == point else point  # which depends on the members
         grown, k = k, step_to_boundary(mode, k, point, factor, v, ids, basis)
         if k == before and (k == 0 or ids[MEMBERS, k - 1] == last):
             work.refused[refused] = point  # rounding: in exact arithmetic one of the new members stays

@@ -6,7 +6,7 @@ Arithmetic is as written, as everywhere in this package.
 
     load(array, row, column)      four columns from there on
     store(array, row, column, x)  the same, written
-    pack(a, b, c, d)              these
+    pack(a, b, c, d), zero()      these, and nothing
     add(r, p, x)                  r p + x, rounded once
     scale(r, p)                   r p
     product(p, q, x)              p q + x, one by one

@@ -34,6 +34,7 @@ GRAM_POINTS = 8192
 _RESOLVED = 1e-11  # a residual above is worked on with orthogonalised points ...
 _CENTRED_ROUNDING = 1e-15  # of the largest entries: a centred point that is shorter is zero
 _SHORTEST = 1e-140  # beside the longest point a shorter one cannot be told from this
+_SHORT_T, _LONG_T = 1e-30, 1e30  # lengths of t with which single precision can look for violators
 _SLICE = 10  # draws at a time, where a draw may take long
 _CANCELLING = 1e3  # ... and so are coefficients so large that the Gram matrix's rounding counts
 
@@ -209,6 +210,11 @@ def project(
     gram = np.matmul(of.units, of.units.T, out=room((points, points))) if points <= GRAM_POINTS else None
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.sqrt(np.vecdot(t, t))
+    if not (((scale > _SHORT_T) & (scale < _LONG_T)) | ~t.any(axis=1)).all():
+        raise WaterjarError(
+            f"t has NaN, or rows whose lengths are not between {_SHORT_T:g} and {_LONG_T:g}: the projection of c t is "
+            "c times that of t, so that it can be given in another unit"
+        )
     products = np.matmul(t, of.units.T, out=room((len(t), points)))
     empty = _unfilled(of, t, y, scale, products, gram, nearest, margin or start is not None, anchors)
     if start is not None and (start.members.shape != empty.members.shape or (start.of.offsets != of.offsets).any()):
@@ -227,8 +233,8 @@ def project(
     exact = hard[~(found.residual[hard] <= _RESOLVED)]
     if len(exact):
         _solve_again(found, exact, EXACT, workers, onward=True)
-    if len(hard) and first == GRAM:  # it may have been the way that was hard, and another start has another way
-        _solve_again(found, hard, GRAM, workers, onward=True)
+    if len(hard):  # it may have been the way that was hard, and another start has another way
+        _solve_again(found, hard, first, workers, onward=True)
     return found
 
 
@@ -239,7 +245,7 @@ def _is_hard(found: Projections) -> NDArray[np.bool_]:
 
 
 def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *, onward: bool = False) -> None:
-    """Solve these draws again in another way, from nothing or onward from where they are; GRAM then if it can.
+    """Solve these draws again in another way, from nothing, or onward from where they are: then if it resolves them.
 
     A few at a time, so that one can interrupt it.
     """
@@ -250,7 +256,7 @@ def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *
         if onward:
             part.count[:], part.members[:] = found.count[some], found.members[some]
         solved = _solved(part, mode, part if onward else None, workers)
-        taken = ~_is_hard(solved) if onward and mode == GRAM else np.ones(len(some), np.bool_)
+        taken = ~_is_hard(solved) if onward and mode != EXACT else np.ones(len(some), np.bool_)
         for name in ("count", "members", "beta", "square", "size", "residual", "nearest", "mixing", "active", "own"):
             getattr(found, name)[some[taken]] = getattr(solved, name)[taken]
         found.margin[some if found.margin.size else []] = 0.0

@@ -160,7 +160,7 @@ def manifold_geometry(
 def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, settings: dict[str, Any]) -> Geometry:
     """The measures of projections with their anchors. paired: draws 2k and 2k + 1 are not independent."""
     of = found.of
-    if found.own.size == 0:
+    if found.own.shape[1] == 0:
         raise WaterjarError("these projections have no anchors: they must be asked for, by project(..., anchors=True)")
     worst = float(found.residual.max())
     if not worst <= KKT_LIMIT:
@@ -168,7 +168,7 @@ def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, setting
         largest = float((found.size / found.scale).max())
         note = (
             f"{bad} of {len(found.t)} projections have a KKT residual above {KKT_LIMIT:g}, up to {worst:.1e}: their "
-            f"coefficients, up to {largest:.0e} |t|, cancel, and rounded to float64 they cannot be nearer"
+            f"coefficients, up to {largest:.0e} |t|, cancel, and rounded to float64 they were not brought nearer"
         )
         return cast("Geometry", _missing(of, "undefined", note, settings))
     if not found.square.any():
