@@ -169,7 +169,7 @@ class Race(NamedTuple):
     ) -> bool:
         """Race. `share` of our work is what theirs does; `more` are seconds that they need besides, for all of it."""
         ours()
-        pairs = [(cpu(ours, self.seconds), cpu(theirs, 0) / share + more) for _ in range(self.rounds)]
+        pairs = [(cpu(ours, self.seconds), cpu(theirs, self.seconds) / share + more) for _ in range(self.rounds)]
         mine, other = (statistics.median(times) for times in zip(*pairs, strict=True))
         ratio = statistics.median(their / our for our, their in pairs)
         return say(f"{what}: {1e3 * other:.3g} / {1e3 * mine:.3g} ms", ratio, floor)
@@ -257,7 +257,7 @@ def main() -> None:
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    race = Race(1, 0.05) if given.quick else Race(5, 0.2)
+    race = Race(1, 0.05) if given.quick else Race(7, 0.2)
     print(f"{race.rounds} rounds, load {os.getloadavg()[0]:.1f}", flush=True)
     cases = [made(*size, relu) for size in SIZES[: 2 if given.quick else 3] for relu in (False, True)]
     fine = [result for case in cases for result in projections(case, race, given.peers)]

@@ -210,7 +210,8 @@ def project(
     gram = np.matmul(of.units, of.units.T, out=room((points, points))) if points <= GRAM_POINTS else None
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.sqrt(np.vecdot(t, t))
-    if not (((scale > _SHORT_T) & (scale < _LONG_T)) | ~t.any(axis=1)).all():
+    usual = len(t) > 0 and scale.min() > _SHORT_T and scale.max() < _LONG_T
+    if not usual and not (((scale > _SHORT_T) & (scale < _LONG_T)) | ~t.any(axis=1)).all():
         raise WaterjarError(
             f"t has NaN, or rows whose lengths are not between {_SHORT_T:g} and {_LONG_T:g}: the projection of c t is "
             "c times that of t, so that it can be given in another unit"
