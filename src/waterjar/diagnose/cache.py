@@ -1,7 +1,8 @@
-"""Results kept outside the sealed runs, in one file each, and found again by what they were made of.
+"""Results kept outside the sealed runs, and found again by what they were made of.
 
-A result is stale when a file of its runs, a setting or the version of a metric has changed: the key says it all. One
-file per family, unit and settings, replaced when stale, so that the cache does not grow with every change.
+A metric's result is stale when a file of its runs, a setting or its version has changed: what is kept says it all. One
+file per family, unit and settings holds all its metrics; one that is new, or has another version, is computed and put
+beside the others, which stay as they are.
 """
 
 from __future__ import annotations
@@ -14,22 +15,27 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from pydantic import BaseModel
 
 from waterjar.diagnose.array_file import packed, read_whole
-from waterjar.diagnose.registry import Family
+from waterjar.diagnose.registry import Family, Metric
+from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
 from waterjar.run.store import PRIVATE, LocalStore
+
+if TYPE_CHECKING:
+    from waterjar.diagnose.measuring import Unit
 
 FOLDER = ".waterjar/diagnostics"
 _META = "__meta__"
 _PARTS = f"{FOLDER}/parts"
 _OF_THE_UNIT, _OF_OTHERS = 7 * 86400.0, 30 * 86400.0
 """Seconds after which pieces of an interrupted measurement are given up."""
-_FORMAT = 1
+_FORMAT = 2
 
 
 def fingerprint(run: Path) -> str:
@@ -56,49 +62,57 @@ def fingerprint(run: Path) -> str:
 
 def cached(
     family: Family,
-    unit: str,
+    unit: Unit,
     runs: Mapping[str, str],
-    settings: Mapping[str, Any],
+    settings: BaseModel,
     folder: Path,
-    compute: Callable[[], xr.Dataset],
+    compute: Callable[[list[Metric], xr.Dataset | None], xr.Dataset],
     *,
     fresh: bool = False,
 ) -> tuple[xr.Dataset, str]:
-    """The result and where it came from: `cached`, `new`, or why what was there is stale.
+    """The result of a unit and where it came from: `cached`, `new`, or why something was computed again.
 
-    `unit` names what is measured (a run, a cell or the study), `runs` has the fingerprints of its runs by name,
-    `folder` is the directory above them. A refusal (a WaterjarError) is kept like a result.
+    `runs` has the fingerprints of the unit's runs by name, `folder` is the directory above them. `compute` is called
+    with the metrics that are wanted and what is there of the others. A refusal (a WaterjarError) is kept like a result.
     """
-    made_of = _made_of(family, runs)
-    tag = hashlib.sha256(json.dumps([unit, settings], sort_keys=True).encode()).hexdigest()[:16]
+    made_of = _made_of(family, unit, runs)
+    tag = hashlib.sha256(json.dumps([unit.name, dump(settings)], sort_keys=True).encode()).hexdigest()[:16]
     key = f"{FOLDER}/{family.name}-{tag}.npz"
-    before, found = _read(folder / key)
+    before, found = (None, None) if fresh else _read(folder / key)
     why = _difference(before, made_of)
-    if before is not None and not why and not fresh:
+    if why or before is None:
+        stale, found = list(family.metrics.values()), None
+    else:
+        stale = [m for name, m in family.metrics.items() if before["metrics"].get(name) != m.version]
+    if not stale:
+        assert before is not None
         if found is None:
             raise WaterjarError(before["refused"])
         if family.in_pieces:
-            _give_up_old_pieces(family, unit, folder)
+            _give_up_old_pieces(family, unit.name, folder)
         return found, "cached"
     try:
-        result = compute()
+        result = compute(stale, found)
     except WaterjarError as error:
         with contextlib.suppress(WaterjarError):
             LocalStore(folder).put(key, _pack(xr.Dataset(), {**made_of, "refused": str(error)}))
         raise
+    if found is not None:
+        names = ", ".join(metric.name for metric in stale[:3]) + (" …" if len(stale) > 3 else "")
+        why = f"a metric is new, or has another version: {names}"
     try:
         LocalStore(folder).put(key, _pack(result, made_of))
     except WaterjarError:  # a full or read-only disk costs the second call its speed, nothing else
         return result, why or "not kept: the study's directory cannot be written"
     if family.in_pieces:
-        _give_up_old_pieces(family, unit, folder)
+        _give_up_old_pieces(family, unit.name, folder)
     return result, why or "new"
 
 
-def piece_key(family: Family, unit: str, runs: Mapping[str, str], settings: Mapping[str, Any]) -> str:
+def piece_key(family: Family, unit: Unit, runs: Mapping[str, str], settings: BaseModel) -> str:
     """A name for the pieces of a result in the making: another one whenever the result would be stale."""
-    text = json.dumps([family.name, unit, settings, _made_of(family, runs)], sort_keys=True)
-    return _of_unit(family, unit) + hashlib.sha256(text.encode()).hexdigest()[:24]
+    text = json.dumps([family.name, unit.name, dump(settings), _made_of(family, unit, runs)], sort_keys=True)
+    return _of_unit(family, unit.name) + hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _of_unit(family: Family, unit: str) -> str:
@@ -115,22 +129,27 @@ def _give_up_old_pieces(family: Family, unit: str, folder: Path) -> None:
                 shutil.rmtree(place, ignore_errors=True)
 
 
-def _made_of(family: Family, runs: Mapping[str, str]) -> dict[str, Any]:
-    return {"format": _FORMAT, "versions": family.versions, "runs": dict(runs)}
+def _made_of(family: Family, unit: Unit, runs: Mapping[str, str]) -> dict[str, Any]:
+    beside = [unit.title, unit.note, "" if unit.baseline is None else unit.baseline.title] if family.compared else []
+    metrics = {name: metric.version for name, metric in family.metrics.items()}
+    return {"format": _FORMAT, "version": family.version, "beside": beside, "runs": dict(runs), "metrics": metrics}
 
 
 def _difference(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> str:
-    """Why a stored result is stale; empty if it is not, or if there is none."""
-    if before is None or {key: before[key] for key in now} == now:
+    """Why all of a stored result is stale; empty if it is not, or if there is none."""
+    if before is None:
         return ""
     if before.get("format") != now["format"]:
         return "waterjar changed how results are kept"
-    if before["versions"] != now["versions"]:
-        return "a metric has another version"
+    if before["version"] != now["version"]:
+        return "the family has another version"
     old, new = before["runs"], now["runs"]
     changed = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
     parts = {"changed": changed, "new": sorted(new.keys() - old.keys()), "gone": sorted(old.keys() - new.keys())}
-    return "; ".join(f"{word}: {_few(names)}" for word, names in parts.items() if names)
+    told = "; ".join(f"{word}: {_few(names)}" for word, names in parts.items() if names)
+    if not told and before["beside"] != now["beside"]:
+        return "the cell or its baseline goes by another name"
+    return told
 
 
 def _few(names: list[str]) -> str:
@@ -164,8 +183,11 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, xr.Dataset | None]:
     try:
         meta = json.loads(stored[_META].tobytes())
         made_of = meta["made_of"]
-        if not isinstance(made_of["runs"], dict) or not isinstance(made_of["versions"], str):
+        if made_of.get("format") != _FORMAT:
+            return {"format": made_of.get("format")}, None
+        if not all(isinstance(made_of[key], dict) for key in ("runs", "metrics")) or "beside" not in made_of:
             return None, None
+        made_of["version"]
         if isinstance(made_of.get("refused"), str):
             return made_of, None
         parts: tuple[dict[str, Any], dict[str, Any]] = ({}, {})

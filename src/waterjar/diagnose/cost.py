@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from waterjar.diagnose.labelled import NOT_RECORDED, UNDEFINED, measure_runs, stamp, variable
+from waterjar.diagnose.measuring import Loaded, Unit
 from waterjar.diagnose.registry import Family, metric
+from waterjar.diagnose.result import NOT_RECORDED, Result
+from waterjar.diagnose.settings import settings_of
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 
 _SOURCE = "recorded by the training loop"
-Recorded = Callable[[str], NDArray[np.float64] | None]
-"""Name of a variable of /resources -> its values over steps, or None if it was not recorded."""
+
+
+@dataclass(frozen=True)
+class ResourceUse:
+    """What one run recorded of its resources, by variable, over steps."""
+
+    recorded: dict[str, NDArray[np.float64]]
+    repeats: int
+
+    def total(self, name: str) -> float | None:
+        """Over steps; a missing step makes the total missing, it is not counted as nothing."""
+        return float(self.recorded[name].sum()) if name in self.recorded else None
+
+    def largest(self, name: str) -> float | None:
+        """Over steps; None where nothing was recorded."""
+        values = self.recorded.get(name, np.empty(0))
+        return float(values.max()) if values.size else None
+
+    def each(self, value: float | None, *, shared: bool = False) -> Result:
+        """A number of the whole run for every repeat; what the repeats share is their part of it."""
+        if value is None:
+            return Result.of(np.full(self.repeats, np.nan), NOT_RECORDED)
+        return Result.of(np.full(self.repeats, value / self.repeats if shared else value))
 
 
 @metric(
@@ -29,8 +54,8 @@ Recorded = Callable[[str], NDArray[np.float64] | None]
     citation=_SOURCE,
     needs=("resources/seconds",),
 )
-def _seconds(recorded: Recorded) -> float | None:
-    return _total(recorded("seconds"))
+def _seconds(resources: ResourceUse) -> Result:
+    return resources.each(resources.total("seconds"), shared=True)
 
 
 @metric(
@@ -44,11 +69,11 @@ def _seconds(recorded: Recorded) -> float | None:
     citation=_SOURCE,
     needs=("resources/images", "resources/seconds"),
 )
-def _images_per_second(recorded: Recorded) -> float | None:
-    images, seconds = _total(recorded("images")), _total(recorded("seconds"))
+def _images_per_second(resources: ResourceUse) -> Result:
+    images, seconds = resources.total("images"), resources.total("seconds")
     if images is None or seconds is None:
-        return None
-    return images / seconds if seconds > 0 else np.nan
+        return resources.each(None)
+    return resources.each(images / seconds if seconds > 0 else np.nan)
 
 
 @metric(
@@ -62,8 +87,8 @@ def _images_per_second(recorded: Recorded) -> float | None:
     citation=_SOURCE,
     needs=("resources/flops",),
 )
-def _flops(recorded: Recorded) -> float | None:
-    return _total(recorded("flops"))
+def _flops(resources: ResourceUse) -> Result:
+    return resources.each(resources.total("flops"), shared=True)
 
 
 @metric(
@@ -77,8 +102,8 @@ def _flops(recorded: Recorded) -> float | None:
     citation=_SOURCE,
     needs=("resources/peak_memory",),
 )
-def _peak_memory(recorded: Recorded) -> float | None:
-    return _largest(recorded("peak_memory"))
+def _peak_memory(resources: ResourceUse) -> Result:
+    return resources.each(resources.largest("peak_memory"))
 
 
 @metric(
@@ -92,8 +117,8 @@ def _peak_memory(recorded: Recorded) -> float | None:
     citation=_SOURCE,
     needs=("resources/peak_device_memory",),
 )
-def _peak_device_memory(recorded: Recorded) -> float | None:
-    return _largest(recorded("peak_device_memory"))
+def _peak_device_memory(resources: ResourceUse) -> Result:
+    return resources.each(resources.largest("peak_device_memory"))
 
 
 @metric(
@@ -107,42 +132,29 @@ def _peak_device_memory(recorded: Recorded) -> float | None:
     citation=_SOURCE,
     needs=("resources/buffer_bytes",),
 )
-def _buffer_bytes(recorded: Recorded) -> float | None:
-    return _largest(recorded("buffer_bytes"))
+def _buffer_bytes(resources: ResourceUse) -> Result:
+    return resources.each(resources.largest("buffer_bytes"))
 
 
+class _Run(Loaded):
+    def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        """The resources of the run, which all its repeats have in common."""
+        (run,) = self.unit.runs
+        arrays = {str(name): np.asarray(array.values, np.float64) for name, array in run.load("resources").items()}
+        yield ResourceUse(arrays, len(run.seeds)), ()
+
+
+def _load(unit: Unit, settings: Any) -> Loaded:
+    return _Run(unit)
+
+
+@settings_of("cost")
 def measure(source: Run | Study) -> xr.Dataset:
     """Cost per seed: of a run that trains several repeats at once, each has its share of time and work.
 
     Memory is not shared out: the repeats stand in it together.
     """
-    return stamp(measure_runs(source, "resources", _of_run), FAMILY, {}, source)
+    raise AssertionError
 
 
-def _of_run(run: Run) -> xr.Dataset:
-    resources, n = run.load("resources"), len(run.seeds)
-
-    def recorded(name: str) -> NDArray[np.float64] | None:
-        return np.asarray(resources[name].values, np.float64) if name in resources else None
-
-    found: dict[str, xr.Variable] = {}
-    for name, declared in FAMILY.metrics.items():
-        value = declared.compute(recorded)
-        reason = NOT_RECORDED if value is None else UNDEFINED if np.isnan(value) else 0
-        share = n if name in _SHARED_OUT else 1
-        values = np.full(n, np.nan if value is None else value / share)
-        found |= variable(name, ["repeat"], values, np.full(n, reason, np.uint8))
-    return xr.Dataset(found, {"repeat": np.arange(n), "seed": ("repeat", run.seeds)})
-
-
-def _total(values: NDArray[np.float64] | None) -> float | None:
-    """Over steps; a missing step makes the total missing, it is not counted as nothing."""
-    return None if values is None else float(values.sum())
-
-
-def _largest(values: NDArray[np.float64] | None) -> float | None:
-    return None if values is None or not values.size else float(values.max())
-
-
-_SHARED_OUT = ("seconds", "flops")
-FAMILY = Family("cost", "What it cost", "run", ("resources",), measure)
+FAMILY = Family("cost", "What it cost", "run", ("resources",), {ResourceUse: ("repeat",)}, _load, measure)

@@ -10,12 +10,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
 
 REASON = "_reason"
-NOT_RECORDED = REASONS.index("not_recorded")
-NOT_A_NUMBER = REASONS.index("not_a_number")
 
 _Variables = Mapping[str, xr.Variable]
 _FILLS = {"f": np.nan, "i": np.nan, "u": np.nan, "b": False, "O": "", "U": ""}

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
-from waterjar.diagnose import joining
-from waterjar.diagnose.joining import codes_of, concatenate, flags
+from waterjar.diagnose.joining import REASON, codes_of, concatenate, flags
 from waterjar.diagnose.registry import Family, Metric
+from waterjar.diagnose.result import NOT_A_NUMBER
+from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
-from waterjar.run.reader import Run
-from waterjar.run.schema import REASONS
 from waterjar.run.study import Study
-
-REASON, NOT_RECORDED, NOT_A_NUMBER = joining.REASON, joining.NOT_RECORDED, joining.NOT_A_NUMBER
-UNDEFINED = REASONS.index("undefined")
 
 
 def variable(
@@ -63,40 +60,6 @@ def declare(dataset: xr.Dataset, metrics: Iterable[Metric]) -> xr.Dataset:
     return dataset
 
 
-def measure_cells(
-    source: Run | Study, group: str, measure_one: Callable[[xr.Dataset, dict[str, Any]], xr.Dataset]
-) -> xr.Dataset:
-    """Apply a function over one cell's group, joined along repeat, to a run or to every cell of a study.
-
-    `measure_one(dataset, config)` gives a Dataset with the dimension `repeat`. Of a run it is returned as it
-    is; of a study, cells are put side by side by seed.
-    """
-    if isinstance(source, Run):
-        if group not in source.groups:
-            raise WaterjarError(f"{source.path} has no group '{group}': it was not recorded")
-        return measure_one(source.load(group), source.config)
-    configs = {cell: entries[0].config for cell, entries in source.cells.items()}
-    parts = {cell: measure_one(dataset, configs[cell]) for cell, dataset in source.load(group).items()}
-    return side_by_side(parts, source)
-
-
-def measure_runs(source: Run | Study, group: str, measure_one: Callable[[Run], xr.Dataset]) -> xr.Dataset:
-    """Apply a function over single runs to a run, or to every run of a study that has the group.
-
-    `measure_one(run)` gives a Dataset with the dimension `repeat` and the coordinate `seed` on it.
-    """
-    if isinstance(source, Run):
-        if group not in source.groups:
-            raise WaterjarError(f"{source.path} has no group '{group}': it was not recorded")
-        return measure_one(source)
-    cells: dict[str, xr.Dataset] = {}
-    for cell, entries in source.cells.items():
-        runs = [run for run in (Run(source.path / entry.name) for entry in entries) if group in run.groups]
-        if runs:
-            cells[cell] = join_runs({run.path.name: measure_one(run) for run in runs})
-    return side_by_side(cells, source)
-
-
 def side_by_side(parts: Mapping[str, xr.Dataset], study: Study) -> xr.Dataset:
     """Cells over (repeat, ...) -> one Dataset over (cell, seed, ...). Seeds that a cell lacks are `not_recorded`."""
     if not parts:
@@ -105,7 +68,7 @@ def side_by_side(parts: Mapping[str, xr.Dataset], study: Study) -> xr.Dataset:
     for cell, part in parts.items():
         by_seed = part.swap_dims(repeat="seed").drop_vars(["repeat", "directory"], errors="ignore")
         aligned.append(by_seed.expand_dims(cell=[cell]))
-    return label_cells(concatenate(aligned, "cell"), study)
+    return concatenate(aligned, "cell")
 
 
 def label_cells(dataset: xr.Dataset, study: Study) -> xr.Dataset:
@@ -118,19 +81,15 @@ def label_cells(dataset: xr.Dataset, study: Study) -> xr.Dataset:
     )
 
 
-def stamp(dataset: xr.Dataset, family: Family, settings: Mapping[str, Any], source: Run | Study) -> xr.Dataset:
+def stamp(dataset: xr.Dataset, family: Family, settings: BaseModel, study: Study) -> xr.Dataset:
     """Say in the result what it was made of: family, versions, settings, and the root hashes of the runs."""
-    if isinstance(source, Run):
-        roots = {source.path.name: source.root_hash}
-    else:
-        roots = {entry.name: entry.root_hash for entry in source.entries}
     declared = declare(dataset, family.metrics.values())
     declared.attrs = {
         **declared.attrs,
         "family": family.name,
         "versions": family.versions,
-        "settings": json.dumps(settings, sort_keys=True),
-        "root_hashes": json.dumps(roots),
+        "settings": json.dumps(dump(settings), sort_keys=True),
+        "root_hashes": json.dumps({entry.name: entry.root_hash for entry in study.entries}),
     }
     return declared
 
@@ -139,8 +98,3 @@ def join_runs(parts: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """Results of the runs of one cell, over (repeat, ...), put one after the other along `repeat`."""
     joined = concatenate(list(parts.values()), "repeat")
     return joined.assign_coords(repeat=np.arange(joined.sizes["repeat"]))
-
-
-def put_cells_together(parts: Mapping[str, xr.Dataset]) -> xr.Dataset:
-    """Results of single cells, over (cell, seed, ...), as one. Seeds that a cell lacks are `not_recorded`."""
-    return concatenate(list(parts.values()), "cell")

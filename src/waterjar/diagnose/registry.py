@@ -1,13 +1,15 @@
-"""Every metric, declared once. From here come the CLI, the report's columns and docs/metrics.md.
+"""Every metric, declared once. From here come the command line, the report's columns and docs/metrics.md.
 
-A family is a package (or module) of `diagnose` with a `FAMILY`; a metric is a function in it under `@metric`. Both
-are found by importing what stands in the folder: a new metric is one new file.
+A family is a package (or module) of `diagnose` with a `FAMILY`: it says which inputs it can build of what a run has
+recorded. A metric is a function under `@metric`: the type of its first argument names the input that it reads, `dims`
+the dimensions of what it gives, and its keyword arguments the settings of the family that it takes.
 
-    @metric("pd", family="rigidity", long_name="performance deficit", ...)
-    def _deficit(pair: Pair) -> xr.DataArray: ...
+    @metric("spread", family="plasticity", long_name="...", formula="...", citation="...", summary="spread_final")
+    def spread(features: Representation) -> Result: ...
 
-What the decorated function is given and gives back is its family's affair: the family's `measure` calls every metric
-of the family, and labels what comes back with the declaration.
+The family builds each input once and hands it to all metrics that read it. A metric that asks for what its family
+cannot build, or for a setting that it does not have, is refused when it is declared. All are found by importing what
+stands in the family's folder: a new metric is one new file.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ import inspect
 import json
 import math
 import pkgutil
+import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from waterjar.errors import WaterjarError, unknown_name
@@ -27,12 +30,25 @@ from waterjar.errors import WaterjarError, unknown_name
 if TYPE_CHECKING:
     import xarray as xr
 
-Scope = Literal["run", "cell", "study"]
+    from waterjar.diagnose.measuring import Loaded, Unit
+
+Scope = Literal["run", "cell"]
 Direction = Literal["higher", "lower", "zero", "none"]
 """Which way is better; `zero` where any distance from 0 says something, `none` where it depends."""
+OnLoss = Literal["same", "flipped", "undefined"]
 
 ARROWS: dict[Direction, str] = {"higher": "↑", "lower": "↓", "zero": "→0", "none": ""}
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A further variable that a metric gives: its dimensions behind those of the input, and what it is."""
+
+    dims: tuple[str, ...] = ()
+    long_name: str = ""
+    units: str = "1"
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,12 +68,28 @@ class Metric:
     needs: tuple[str, ...]
     """What must have been recorded: groups, or `group/variable`, or `performance[eval_set]`."""
     compute: Callable[..., Any]
+    """compute(input, **settings) -> Result, or (Result, {name: Result}) where there is more `beside` it."""
+    input: type
+    """What it reads: the type of its first argument."""
+    dims: tuple[str, ...] = ()
+    """Of what it gives, behind those that the input has its place in."""
+    takes: tuple[str, ...] = ()
+    """Settings of the family that it takes by keyword."""
     summary: str = ""
     """The variable with ONE number per seed, where the metric itself has more; empty where it is that variable."""
     symbol: str = ""
     """As papers write it, if they do: AD."""
     relative: bool = False
     """Whether it is a difference to the baseline already, seed by seed: tests then are against 0."""
+    matters: int = 0
+    """Its place among the few of its family that are shown where nobody names any; 0 for the others."""
+    beside: Mapping[str, Beside] = field(default_factory=dict)
+    on_loss: OnLoss = "undefined"
+    """Of a loss in the place of an accuracy: as it is, with the other direction, or without a meaning."""
+    loss_units: str = ""
+    """Units of a loss, where the metric has those of what it is made of."""
+    optional: bool = False
+    """Whether it is measured on request alone, by a setting: else it is not in the result at all."""
 
     @property
     def label(self) -> str:
@@ -86,41 +118,62 @@ class Metric:
 
 @dataclass(frozen=True)
 class Family:
-    """A group of metrics that are measured together."""
+    """A group of metrics that are measured together, of inputs that are built once."""
 
     name: str
     title: str
     scope: Scope
-    """What is measured, and cached, at once: a run, a cell (its runs joined along repeat) or the whole study."""
+    """What is measured, and cached, at once: a run, or a cell (its runs joined along repeat)."""
     needs: tuple[str, ...]
     """Groups without which there is nothing to measure (`a|b`: one of them); a run that lacks them is passed over."""
-    measure: Callable[..., xr.Dataset]
-    """measure(run or study, **settings) -> Dataset over (cell, seed, ...) or, of one run, over (repeat, ...)."""
+    inputs: Mapping[type, tuple[str, ...]]
+    """Every input that it can build -> the dimensions along which there is one of it; the first is `repeat`."""
+    load: Callable[[Unit, Any], Loaded]
+    """load(unit, settings): what is read of a unit."""
+    signature: Callable[..., Any]
+    """The function whose keyword arguments are the settings: names, types and defaults."""
     version: int = 1
     """Of what the metrics share: reading, pairing, labelling."""
+    compared: bool = False
+    """Whether a cell is measured beside its baseline; it has a setting `baseline` then."""
+    in_pieces: bool = False
+    """Whether it is long, and goes on where it was stopped: `load` hands its work to the unit's `pieces`."""
+    check: Callable[[Any], None] | None = None
+    """Refuses settings that do not fit together."""
+
+    def __post_init__(self) -> None:
+        _FAMILIES[self.name] = self
+        for declared in [m for m in _METRICS.values() if m.family == self.name]:
+            _refuse_unfit(declared, self)
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The settings and their defaults, as the signature of `measure` has them."""
-        parameters = inspect.signature(self.measure).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        """The settings and their defaults."""
+        from waterjar.diagnose.settings import plain  # noqa: PLC0415 - pydantic takes its time
 
-    @property
-    def in_pieces(self) -> bool:
-        """Whether `measure` takes a `Job`: it is long, and can go on where it was stopped."""
-        return "job" in inspect.signature(self.measure).parameters
+        return {name: plain(field.default) for name, field in self.settings_model.model_fields.items()}
 
-    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All settings, those given in the place of the defaults; an unknown one is an error."""
-        for name in given:
-            if name not in self.defaults:
-                raise unknown_name(f"{self.name}: setting", name, self.defaults)
-        full = {**self.defaults, **given}
-        try:  # a result says in JSON how it was made
-            json.dumps(full, default=_plain)
-        except (TypeError, ValueError) as error:
-            raise WaterjarError(f"{self.name}: settings are numbers, text, lists and the like: {error}") from None
-        return {name: _plain(value) for name, value in full.items()}
+    @functools.cached_property
+    def settings_model(self) -> Any:
+        """The settings as a pydantic model."""
+        from waterjar.diagnose.settings import model_of  # noqa: PLC0415
+
+        return model_of(self.signature, self.name)
+
+    def settings(self, given: Mapping[str, Any]) -> Any:
+        """All settings, those given in the place of the defaults, checked; what is wrong is one clear error."""
+        from waterjar.diagnose.settings import parse  # noqa: PLC0415
+
+        found = parse(self.settings_model, given, self.name)
+        if self.check is not None:
+            self.check(found)
+        return found
+
+    def measure(self, source: Any, **settings: Any) -> xr.Dataset:
+        """Measure a run, over (repeat, ...), or a study, over (cell, seed, ...); nothing is kept."""
+        from waterjar.diagnose.measuring import measure  # noqa: PLC0415
+
+        return measure(self, source, settings)
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -134,12 +187,8 @@ class Family:
         return json.dumps({self.name: self.version, **own})
 
 
-def _plain(value: Any) -> Any:
-    """Numpy's numbers and arrays as Python's."""
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
 _METRICS: dict[str, Metric] = {}
+_FAMILIES: dict[str, Family] = {}
 
 
 def metric(
@@ -154,13 +203,20 @@ def metric(
     citation: str,
     version: int = 1,
     needs: tuple[str, ...],
+    dims: tuple[str, ...] = (),
     summary: str = "",
     symbol: str = "",
     relative: bool = False,
+    matters: int = 0,
+    beside: Mapping[str, Beside] | None = None,
+    on_loss: OnLoss = "undefined",
+    loss_units: str = "",
+    optional: bool = False,
 ) -> Callable[[Function], Function]:
     """Declare the decorated function as a metric; it is returned as it is."""
 
     def declare(function: Function) -> Function:
+        read, takes = _reads(name, function)
         declared = Metric(
             name=name,
             family=family,
@@ -173,9 +229,17 @@ def metric(
             version=version,
             needs=needs,
             compute=function,
+            input=read,
+            dims=dims,
+            takes=takes,
             summary=summary,
             symbol=symbol,
             relative=relative,
+            matters=matters,
+            beside=beside or {},
+            on_loss=on_loss,
+            loss_units=loss_units,
+            optional=optional,
         )
         other = _METRICS.get(name)
         if other is not None and other.compute.__module__ != function.__module__:
@@ -183,10 +247,46 @@ def metric(
                 f"metric '{name}' is declared in {other.compute.__module__} and in {function.__module__}: "
                 "a name means one thing"
             )
+        if family in _FAMILIES:
+            _refuse_unfit(declared, _FAMILIES[family])
         _METRICS[name] = declared
         return function
 
     return declare
+
+
+def _reads(name: str, function: Callable[..., Any]) -> tuple[type, tuple[str, ...]]:
+    """The type of a metric's first argument, and the names of those by keyword."""
+    parameters = list(inspect.signature(function).parameters.values())
+    try:
+        hints = typing.get_type_hints(function)
+    except NameError as error:
+        raise WaterjarError(f"metric '{name}': the type of its input cannot be looked up: {error}") from None
+    takes = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    first = hints.get(parameters[0].name) if parameters else None
+    own = [kind for kind in (typing.get_args(first) or (first,)) if isinstance(kind, type)]
+    if not own:
+        raise WaterjarError(f"metric '{name}': its first argument has no type, which names the input that it reads")
+    return own[-1], takes
+
+
+def _refuse_unfit(declared: Metric, family: Family) -> None:
+    """Refuse a metric that its family would never compute, or not as it asks."""
+    if declared.input not in family.inputs:
+        able = ", ".join(kind.__name__ for kind in family.inputs)
+        raise WaterjarError(
+            f"metric '{declared.name}' reads {declared.input.__name__}, which {family.name} cannot build: it has {able}"
+        )
+    known = inspect.signature(family.signature).parameters
+    for setting in declared.takes:
+        if setting not in known:
+            own = [p.name for p in known.values() if p.kind is p.KEYWORD_ONLY]
+            raise unknown_name(f"metric '{declared.name}': {family.name} has no setting; setting", setting, own)
+
+
+def forget(name: str) -> None:
+    """Take a metric out of the registry again: for tests, and notebooks that try one out."""
+    _METRICS.pop(name, None)
 
 
 @functools.cache
@@ -218,3 +318,10 @@ def find_metric(name: str) -> Metric:
     if name not in known:
         raise unknown_name("metric", name, known)
     return known[name]
+
+
+def find_family(name: str) -> Family:
+    """One family, or an error that names the nearest."""
+    if name not in families():
+        raise unknown_name("family", name, families())
+    return families()[name]

@@ -5,33 +5,33 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from waterjar.diagnose.labelled import join_runs, side_by_side
+from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.registry import Metric
+from waterjar.diagnose.result import UNDEFINED, Codes, Floats
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.codec import decode, readable
 from waterjar.run.growing import chunk_key, filled
 from waterjar.run.reader import Run
-from waterjar.run.root import read_array, read_root
+from waterjar.run.root import read_array
 from waterjar.run.schema import STEP_COORDINATES
-from waterjar.run.study import Study
 
 Array = NDArray[Any]
 
 
-class Recording:
-    """The arrays of a run as of now, by key: whole, or one snapshot of some repeats."""
+class RunArrays:
+    """The arrays of a run, as of its opening, by key: whole, or one snapshot of some repeats."""
 
     def __init__(self, run: Run) -> None:
         self.path = run.path
         self.seeds = run.seeds
-        self.nodes = read_root(run.path)["consolidated_metadata"]["metadata"]
+        self.nodes = run.nodes
 
     def __contains__(self, key: str) -> bool:
         return key in self.nodes
@@ -143,32 +143,10 @@ def repeat_blocks(repeats: int, bytes_each: int, budget: int = 2**28) -> list[sl
     return [slice(start, min(start + size, repeats)) for start in range(0, repeats, size)]
 
 
-def settings_for(metric: Metric, settings: dict[str, Any]) -> dict[str, Any]:
-    """Those of the family's settings that a metric takes, by the names of its keyword arguments."""
-    names = getattr(metric.compute, "__kwdefaults__", None) or {}
-    return {name: value for name, value in settings.items() if name in names}
-
-
-def measure_each(
-    source: Run | Study, groups: Iterable[str], of_runs: Callable[[list[Run]], list[xr.Dataset]]
-) -> xr.Dataset:
-    """Measure a run, or every cell of a study of which runs have recorded one of the groups.
-
-    `of_runs(runs of one cell)` gives a Dataset over (repeat, ...) for each of them.
-    """
-    wanted = list(groups)
-
-    def has(run: Run) -> bool:
-        return any(group.split("/")[0] in wanted for group in run.groups)
-
-    if isinstance(source, Run):
-        if not has(source):
-            raise WaterjarError(f"{source.path} has recorded no {' and no '.join(wanted)}: there is nothing to measure")
-        return of_runs([source])[0]
-    cells: dict[str, xr.Dataset] = {}
-    for cell, entries in source.cells.items():
-        runs = [run for run in (Run(source.path / entry.name) for entry in entries) if has(run)]
-        if runs:
-            parts = of_runs(runs)
-            cells[cell] = join_runs({run.path.name: part for run, part in zip(runs, parts, strict=True)})
-    return side_by_side(cells, source)
+def final(metric: Metric, values: Floats, reasons: Codes) -> dict[str, xr.Variable]:
+    """`<name>_final` (repeat): the mean of the last values (repeat, layer or other); missing where one of them is."""
+    repeats, count = values.shape
+    means = values.mean(axis=1) if count else np.full(repeats, np.nan)
+    codes = reasons.max(axis=1) if count else np.full(repeats, UNDEFINED, np.uint8)
+    codes = np.where(np.isnan(means), codes, 0).astype(np.uint8)
+    return variable(metric.scalar, ["repeat"], means, codes)

@@ -6,25 +6,25 @@ import contextlib
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import xarray as xr
 
+from waterjar.diagnose.analysis import Analysis, Tests, analysis_of
 from waterjar.diagnose.cache import FOLDER, cached, fingerprint, piece_key
-from waterjar.diagnose.job import Executor, Job, Parts
-from waterjar.diagnose.labelled import join_runs, label_cells, put_cells_together, reasons_of, side_by_side, stamp
-from waterjar.diagnose.registry import Family, Metric, families, find_metric, metrics
+from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.measuring import Unit, assemble, measure_unit, units_of
+from waterjar.diagnose.pieces import Executor, Parts, PieceRunner
+from waterjar.diagnose.registry import Family, Metric, families, find_family, find_metric, metrics
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
-from waterjar.run.root import read_root
 from waterjar.run.schema import REASONS
 from waterjar.run.seal import verify
 from waterjar.run.store import LocalStore
-from waterjar.run.study import Entry, Study
+from waterjar.run.study import Study
 
 _STATES = ("sealed", "open", "tampered")
 COLUMNS = ("family", "metric", "cell", "name", "scenario", "seed", "value", "reason")
@@ -44,6 +44,8 @@ class Diagnosis:
     """family -> why there was nothing to measure."""
     seals: dict[str, str] = field(default_factory=dict)
     """run -> sealed, open or tampered."""
+    analysis: Analysis = field(default_factory=Analysis)
+    """What counted: families, settings, baseline, tests."""
 
     @property
     def roots(self) -> dict[tuple[str, int], str]:
@@ -91,157 +93,102 @@ def tidy(result: xr.Dataset, metric: Metric, study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-class _LookedAtError(Exception):
-    """Settings were fine: the source was looked at."""
-
-
-class _Untouched(Study):
-    """A study of which nothing is known."""
-
-    def __init__(self) -> None:
-        pass
-
-    def __getattribute__(self, name: str) -> Any:
-        """Nothing but what it is."""
-        if name.startswith("__"):
-            return object.__getattribute__(self, name)
-        raise _LookedAtError
-
-
-def check_settings(family: Family, settings: Mapping[str, Any]) -> None:
-    """Refuse settings that `measure` would refuse, before there is anything to measure.
-
-    `measure` looks at its settings before it looks at its source.
-    """
-    family.settings(settings)
-    with contextlib.suppress(_LookedAtError):
-        family.measure(_Untouched(), **settings)
-
-
 def diagnose(
     study: Study,
     *,
     only: Sequence[str] | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
+    baseline: str | None = None,
+    tests: Tests | None = None,
     fresh: bool = False,
     watch: Watch | None = None,
     executor: Executor | None = None,
 ) -> Diagnosis:
     """Measure every family that the study has the data for, or `only` the named families or metrics.
 
-    `settings` goes by family. Results come from the cache where runs, settings and versions are what they were;
-    `fresh` computes them again. A family that refuses is passed over, with its reason; asked for by name, it is an
-    error. Seals are checked whenever a run's files changed since the last check. Long families are measured piece by
-    piece, on `executor` if there is one, and go on where they were stopped.
+    What is not given here counts as the study declares it, or as the defaults are (see `analysis_of`); `settings` goes
+    by family. Results come from the cache where runs, settings and versions are what they were; `fresh` computes them
+    again. A family that refuses is passed over, with its reason; asked for by name, it is an error. Seals are checked
+    whenever a run's files changed since the last check. Long families are measured piece by piece, on `executor` if
+    there is one, and go on where they were stopped.
     """
     if not study.entries:
         raise WaterjarError(f"{study.path} holds no runs: there is nothing to measure")
     for entry in study.entries:
         if entry.status == "damaged":
             raise WaterjarError(f'{entry.progress["error"]}. Leave it out with --where "status != damaged"')
-    given = dict(settings or {})
-    for name in given:
-        if name not in families():
-            raise unknown_name("settings: family", name, families())
+    named = None if only is None else [family.name for family in _named(only)]
+    analysis = analysis_of(study, families=named, settings=settings, baseline=baseline, tests=tests)
     marks = {entry.name: fingerprint(study.path / entry.name) for entry in study.entries}
-    diagnosis = Diagnosis(study, {}, {}, {}, _seals(study, marks))
-    groups = {entry.name: _groups(study.path / entry.name) for entry in study.entries}
-    for family in _wanted(only):
-        full = family.settings(given.get(family.name, {}))
-        able = [entry for entry in study.entries if _has(groups[entry.name], family.needs)]
+    diagnosis = Diagnosis(study, {}, {}, {}, _seals(study, marks), analysis)
+    opened: dict[str, Run] = {}
+    for name in analysis.families or families():
+        family = find_family(name)
+        how = _Measuring(study, analysis, fresh, watch, executor, marks, opened)
         try:
-            if not able:
-                raise WaterjarError(f"no run has recorded {' and '.join(family.needs).replace('|', ' or ')}")
-            part = Study(study.path, able)
-            result, origin = _measure(family, part, full, fresh, watch, executor, marks)
+            diagnosis.results[name], diagnosis.origin[name] = how.measure(family)
         except WaterjarError as error:
             if only is not None:
                 raise
-            diagnosis.passed_over[family.name] = str(error)
-            continue
-        diagnosis.results[family.name] = label_cells(stamp(result, family, full, part), study)
-        diagnosis.origin[family.name] = origin
+            diagnosis.passed_over[name] = str(error)
     return diagnosis
 
 
-def _wanted(only: Sequence[str] | None) -> list[Family]:
-    known = families()
-    if only is None:
-        return list(known.values())
+def _named(only: Sequence[str]) -> list[Family]:
     found: dict[str, Family] = {}
     for name in only:
-        if name not in known and name not in metrics():
-            raise unknown_name("family or metric", name, [*known, *metrics()])
-        family = known[name] if name in known else known[metrics()[name].family]
+        if name not in families() and name not in metrics():
+            raise unknown_name("family or metric", name, [*families(), *metrics()])
+        family = families()[name] if name in families() else families()[metrics()[name].family]
         found[family.name] = family
     return list(found.values())
 
 
-def _groups(run: Path) -> set[str]:
-    nodes = read_root(run)["consolidated_metadata"]["metadata"]
-    return {key.rpartition("/")[0] for key, node in nodes.items() if node["node_type"] == "array"}
-
-
-def _has(groups: set[str], needs: Sequence[str]) -> bool:
-    """Whether what a family needs was recorded; `features|weights` needs one of the two."""
-
-    def there(need: str) -> bool:
-        return any(group == need or group.startswith(f"{need}/") for group in groups)
-
-    return all(any(there(part) for part in need.split("|")) for need in needs)
-
-
-def _measure(
-    family: Family,
-    study: Study,
-    settings: dict[str, Any],
-    fresh: bool,
-    watch: Watch | None,
-    executor: Executor | None,
-    marks: Mapping[str, str],
-) -> tuple[xr.Dataset, dict[str, str]]:
+@dataclass(frozen=True)
+class _Measuring:
     """One family over a study, unit by unit, each from the cache where it can be."""
-    results: dict[str, xr.Dataset] = {}
-    origin: dict[str, str] = {}
-    units = list(_units(family, study))
-    for i, (unit, source, entries) in enumerate(units):
-        if watch is not None:
-            watch(family.name, i, len(units))
-        runs = {entry.name: marks[entry.name] for entry in entries}
-        compute = functools.partial(family.measure, source, **settings)
-        parts = None
-        if family.in_pieces:
-            parts = Parts(study.path / FOLDER / "parts" / piece_key(family, unit, runs, settings))
-            told = None if watch is None else functools.partial(_tell, watch, family.name, i, len(units))
-            compute = functools.partial(compute, Job(executor, told, parts))
-        results[unit], origin[unit] = cached(family, unit, runs, settings, study.path, compute, fresh=fresh)
-        if parts is not None:
-            parts.clear()
-    if watch is not None:
-        watch(family.name, len(units), len(units))
-    if family.scope == "study":
-        return results["study"], origin
-    if family.scope == "cell":
-        return put_cells_together(results), origin
-    cells = {
-        cell: join_runs({entry.name: results[entry.name] for entry in entries}) for cell, entries in study.cells.items()
-    }
-    return side_by_side(cells, study), origin
+
+    study: Study
+    analysis: Analysis
+    fresh: bool
+    watch: Watch | None
+    executor: Executor | None
+    marks: Mapping[str, str]
+    opened: dict[str, Run]
+
+    def measure(self, family: Family) -> tuple[xr.Dataset, dict[str, str]]:
+        """The result over (cell, seed, ...), and unit -> where it came from."""
+        settings = self.analysis.settings_of(family)
+        results: dict[str, xr.Dataset] = {}
+        origin: dict[str, str] = {}
+        units = units_of(family, self.study, self.analysis, self.opened)
+        for i, unit in enumerate(units):
+            if self.watch is not None:
+                self.watch(family.name, i, len(units))
+            results[unit.name], origin[unit.name] = self._unit(family, unit, settings, i, len(units))
+        if self.watch is not None:
+            self.watch(family.name, len(units), len(units))
+        return assemble(family, results, self.study, settings), origin
+
+    def _unit(self, family: Family, unit: Unit, settings: Any, i: int, count: int) -> tuple[xr.Dataset, str]:
+        path = self.study.path
+        both = (*unit.runs, *(() if unit.baseline is None else unit.baseline.runs))
+        runs = {run.path.name: self.marks[run.path.name] for run in both}
+        pieces = Parts(path / FOLDER / "parts" / piece_key(family, unit, runs, settings)) if family.in_pieces else None
+        told = None if self.watch is None else functools.partial(_tell, self.watch, family.name, i, count)
+        unit = dataclasses.replace(unit, pieces=PieceRunner(self.executor, told, pieces))
+
+        def compute(wanted: list[Metric], before: xr.Dataset | None) -> xr.Dataset:
+            return measure_unit(family, unit, settings, wanted, before)
+
+        found = cached(family, unit, runs, settings, path, compute, fresh=self.fresh)
+        if pieces is not None:
+            pieces.clear()
+        return found
 
 
 def _tell(watch: Watch, family: str, unit: int, units: int, done: int, pieces: int) -> None:
     watch(family, unit + done / pieces, units)
-
-
-def _units(family: Family, study: Study) -> Iterator[tuple[str, Run | Study, list[Entry]]]:
-    if family.scope == "study":
-        yield "study", study, study.entries
-    elif family.scope == "cell":
-        for cell, entries in study.cells.items():
-            yield cell, Study(study.path, entries), entries
-    else:
-        for entry in study.entries:
-            yield entry.name, Run(study.path / entry.name), [entry]
 
 
 def _seals(study: Study, marks: Mapping[str, str]) -> dict[str, str]:

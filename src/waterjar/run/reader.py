@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,10 +65,19 @@ class Run:
         return read_root_hash(self.path) if self.status == "sealed" else None
 
     @property
+    def root(self) -> Json:
+        """The root metadata, as of opening."""
+        return self._root
+
+    @property
+    def nodes(self) -> Json:
+        """Path -> metadata of every group and array."""
+        return self._root["consolidated_metadata"]["metadata"]  # type: ignore[no-any-return]
+
+    @cached_property
     def groups(self) -> list[str]:
         """Paths of the groups that hold arrays."""
-        nodes = self._root["consolidated_metadata"]["metadata"]
-        return sorted({key.rpartition("/")[0] for key, node in nodes.items() if node["node_type"] == "array"})
+        return sorted({key.rpartition("/")[0] for key, node in self.nodes.items() if node["node_type"] == "array"})
 
     @cached_property
     def tree(self) -> xr.DataTree:
@@ -106,13 +116,13 @@ Arrays = dict[str, tuple[tuple[str, ...], Any, Json]]
 """name -> (dims, values, attributes): a group in memory, before xarray."""
 
 
-def read_group(path: Path, root: Json, group: str) -> tuple[Arrays, set[str]]:
-    """Read every array of a group into memory; also the names of those that are coordinates."""
+def read_group(path: Path, root: Json, group: str, only: Collection[str] | None = None) -> tuple[Arrays, set[str]]:
+    """Read every array of a group into memory, or `only` some; also the names of those that are coordinates."""
     nodes = root["consolidated_metadata"]["metadata"]
     arrays: Arrays = {}
     for key, node in nodes.items():
         parent, _, name = key.rpartition("/")
-        if parent == group and node["node_type"] == "array":
+        if parent == group and node["node_type"] == "array" and (only is None or name in only):
             arrays[name] = (tuple(node["dimension_names"]), read_array(path, key, node), node["attributes"])
     listed = set(nodes[group]["attributes"].get("coordinates", "").split())
     return arrays, {name for name, (dims, _, _) in arrays.items() if name in listed or dims == (name,)}

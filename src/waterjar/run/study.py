@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
 
 from waterjar.errors import WaterjarError, unknown_name
@@ -126,20 +127,40 @@ class Study:
                 raise WaterjarError(f'{entry.progress["error"]}. Leave it out with select("status != damaged")')
         joined = {}
         for cell, entries in self.cells.items():
-            parts: dict[str, Arrays] = {}
-            seeds: dict[str, list[int]] = {}
-            coordinates: set[str] = set()
-            for entry in entries:
-                root = read_root(self.path / entry.name)
-                if group in root["consolidated_metadata"]["metadata"]:
-                    parts[entry.name], names = read_group(self.path / entry.name, root, group)
-                    seeds[entry.name] = entry.seeds
-                    coordinates |= names
-            if parts:
-                joined[cell] = to_dataset(*join(parts, seeds, coordinates))
+            found = load_runs([Run(self.path / entry.name) for entry in entries], group)
+            if found is not None:
+                joined[cell] = found.drop_vars(["last_row", "is_open"], errors="ignore")
         if not joined:
             raise WaterjarError(f"no run of {self.path} has the group '{group}'")
         return joined
+
+
+def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = None) -> xr.Dataset | None:
+    """A group of the runs of one cell in memory, joined along `repeat`; None if no run has it. `only` these arrays.
+
+    Beside `directory`, whose run a repeat is of, stand `last_row`, where along `step` (or `snapshot`) that run ends (-1
+    of one without any), and `is_open`, whether it is not sealed, so that more may come.
+    """
+    parts: dict[str, Arrays] = {}
+    coordinates: set[str] = set()
+    for run in runs:
+        if group in run.nodes:
+            parts[run.path.name], names = read_group(run.path, run.root, group, only)
+            coordinates |= names
+    if not parts:
+        return None
+    owners = {run.path.name: run for run in runs if run.path.name in parts}
+    arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates)
+    dim = next((dim for dim in ("step", "snapshot") if dim in arrays), "")
+    if dim:
+        labels = np.asarray(arrays[dim][1])
+        ends = [int(part[dim][1][-1]) if dim in part and len(part[dim][1]) else -1 for part in parts.values()]
+        last = dict(zip(parts, np.searchsorted(labels, ends, side="right") - 1, strict=True))
+        whose = [str(name) for name in arrays["directory"][1]]
+        arrays["last_row"] = ("repeat",), np.array([last[name] for name in whose], np.int64), {}
+        arrays["is_open"] = ("repeat",), np.array([owners[name].status != "sealed" for name in whose], np.bool_), {}
+        coordinates = coordinates | {"last_row", "is_open"}
+    return to_dataset(arrays, coordinates)
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

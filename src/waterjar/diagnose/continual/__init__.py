@@ -2,39 +2,42 @@
 
 Array functions take R[..., train, eval] or A[..., train, eval, epoch] (see `_arrays`), any batch dimensions first;
 `measure` takes a run or a study. A new metric is one new file here: its kernel, its declaration, and a function that
-takes `TaskCurves` and gives `Measured`.
+takes `TaskCurves` and gives a `Result` over (repeat, *dims).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import xarray as xr
-from numpy.typing import ArrayLike
 
 from waterjar.diagnose.continual._average_accuracy import average_accuracy
 from waterjar.diagnose.continual._average_anytime_accuracy import average_anytime_accuracy
 from waterjar.diagnose.continual._backward_transfer import backward_transfer
-from waterjar.diagnose.continual._cell import measure_cell
 from waterjar.diagnose.continual._chance import above_chance
 from waterjar.diagnose.continual._forgetting import forgetting
 from waterjar.diagnose.continual._forgetting_rate import forgetting_rate
 from waterjar.diagnose.continual._forward_transfer import forward_transfer
 from waterjar.diagnose.continual._forward_transfer_gem import forward_transfer_gem
-from waterjar.diagnose.continual._integrate import INTEGRATORS, integrate
+from waterjar.diagnose.continual._integrate import INTEGRATORS, Integrator, integrate
 from waterjar.diagnose.continual._intransigence import intransigence
 from waterjar.diagnose.continual._learning_accuracy import learning_accuracy
 from waterjar.diagnose.continual._learning_time import learning_time
+from waterjar.diagnose.continual._loaded import Cell
 from waterjar.diagnose.continual._max_dip import max_dip
 from waterjar.diagnose.continual._ratio import EPS
 from waterjar.diagnose.continual._remembering import remembering
-from waterjar.diagnose.continual._settings import REFERENCES, check_settings
+from waterjar.diagnose.continual._settings import (
+    REFERENCES,
+    AccuracyVariable,
+    Chance,
+    MetricType,
+    Reference,
+    Small,
+)
 from waterjar.diagnose.continual._stability_gap import min_accuracy, worst_case_accuracy
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.continual._zero_shot import zero_shot
-from waterjar.diagnose.labelled import side_by_side, stamp
 from waterjar.diagnose.registry import Family
-from waterjar.errors import WaterjarError
+from waterjar.diagnose.settings import Names, settings_of
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 
@@ -64,18 +67,19 @@ __all__ = [
 ]
 
 
+@settings_of("continual")
 def measure(
     source: Run | Study,
     *,
-    metric_type: str = "accuracy",
-    variable: str = "accuracy",
-    integrator: str = "final",
-    eval_sets: Sequence[str] | None = None,
-    chance: ArrayLike | None = None,
+    metric_type: MetricType = "accuracy",
+    variable: AccuracyVariable = "accuracy",
+    integrator: Integrator = "final",
+    eval_sets: Names | None = None,
+    chance: Chance = None,
     floor_at_chance: bool = False,
     bounded: bool = True,
-    eps: float = EPS,
-    forgetting_reference: str = "max",
+    eps: Small = EPS,
+    forgetting_reference: Reference = "max",
 ) -> xr.Dataset:
     """Every metric of the family: over (repeat, ...) of a run, over (cell, seed, ...) of a study.
 
@@ -112,30 +116,9 @@ def measure(
     bounded, eps : see `remembering`.
     forgetting_reference : "max", "learned" or "max_or_last", see `forgetting`.
     """
-    settings = check_settings(
-        metric_type=metric_type,
-        variable=variable,
-        integrator=integrator,
-        eval_sets=eval_sets,
-        chance=chance,
-        floor_at_chance=floor_at_chance,
-        bounded=bounded,
-        eps=eps,
-        forgetting_reference=forgetting_reference,
-    )
-    if isinstance(source, Run):
-        alone = measure_cell([source.path], settings, FAMILY)
-        if alone is None:
-            raise WaterjarError(f"{source.path} has no group 'performance': it was not recorded")
-        found = alone.drop_vars("directory")
-    else:
-        parts = {}
-        for cell, entries in source.cells.items():  # one at a time: memory is that of the largest cell
-            measured = measure_cell([source.path / entry.name for entry in entries], settings, FAMILY)
-            if measured is not None:
-                parts[cell] = measured
-        found = side_by_side(parts, source)
-    return stamp(found, FAMILY, vars(settings), source)
+    raise AssertionError
 
 
-FAMILY = Family("continual", "Continual learning", "cell", ("performance",), measure, version=2)
+FAMILY = Family(
+    "continual", "Continual learning", "cell", ("performance",), {TaskCurves: ("repeat",)}, Cell, measure, version=2
+)

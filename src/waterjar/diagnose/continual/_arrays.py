@@ -15,9 +15,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from waterjar.diagnose.result import NOT_A_NUMBER, UNDEFINED, Floats, Result
 from waterjar.errors import WaterjarError
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -79,6 +79,19 @@ def learned(R: NDArray[Scalar]) -> NDArray[Scalar]:
 def own_curves(A: Floats) -> Floats:
     """(..., task, epoch): each task while it is trained itself."""
     return np.moveaxis(np.diagonal(A, axis1=-3, axis2=-2), -1, -2)
+
+
+def told(values: Floats, source: Floats, trailing: int, covered: Bools | None = None) -> Result:
+    """What an array function returns: values, of a source whose last `trailing` dimensions belong together.
+
+    A NaN is `not_a_number` where the source has one, else `undefined`; what is not `covered` by the definition is made
+    of nothing.
+    """
+    batch = source.ndim - trailing
+    broken = np.isnan(source).reshape(*source.shape[:batch], -1).any(-1)
+    codes = np.where(broken, NOT_A_NUMBER, UNDEFINED).reshape(*broken.shape, *(1,) * (values.ndim - batch))
+    inside = True if covered is None else covered
+    return Result.of(values, np.where(inside, codes, UNDEFINED), n=np.where(inside, 1, 0))
 
 
 def mean_or_nan(values: Floats) -> Floats:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, matrix_of, mean_or_nan
-from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._arrays import matrix_of, mean_or_nan, told
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 
 
-def average_accuracy(R: ArrayLike) -> Floats:
+def average_accuracy(R: ArrayLike) -> Result:
     """ACC = mean over i of R[T, i], T the last task trained. For ACC after task k pass R[..., :k+1, :k+1].
 
     Of recorded runs it is over every task that has an eval set, at the end of the run: a task that the run never
@@ -20,10 +20,11 @@ def average_accuracy(R: ArrayLike) -> Floats:
     ----------
     R : (..., train, eval), raw accuracy at the end of each task.
 
-    >>> average_accuracy([[0.75, 0.25], [0.5, 1.0]])
-    np.float64(0.75)
+    >>> float(average_accuracy([[0.75, 0.25], [0.5, 1.0]]))
+    0.75
     """
-    return mean_or_nan(matrix_of(R)[..., -1, :])
+    matrix = matrix_of(R)
+    return told(mean_or_nan(matrix[..., -1, :]), matrix, 2)
 
 
 @metric(
@@ -36,8 +37,7 @@ def average_accuracy(R: ArrayLike) -> Floats:
     citation="Lopez-Paz & Ranzato 2017, Gradient Episodic Memory for Continual Learning, eq. 2",
     needs=("performance/accuracy",),
     symbol="ACC",
+    matters=1,
 )
-def _average_accuracy(curves: TaskCurves) -> Measured:
-    if curves.is_loss:
-        return curves.for_accuracy_only
-    return Measured(mean_or_nan(curves.final), (), curves.final_reasons.max(-1), over_all_tasks=True)
+def _average_accuracy(curves: TaskCurves) -> Result:
+    return Result.of(mean_or_nan(curves.final), curves.final_reasons.max(-1))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Bools, Floats, curves_of
+from waterjar.diagnose.continual._arrays import Bools, Floats, curves_of, told
 from waterjar.diagnose.continual._integrate import integrate
-from waterjar.diagnose.continual._measured import Measured
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 
 
-def average_anytime_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
+def average_anytime_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:
     """AAA = mean over trained tasks i of the mean over logged epochs t > 0 of the mean over j <= i of A[i, j, t].
 
     Tasks count alike, however often they were logged. Logged at the ends of tasks only, it is the average of ACC after
@@ -26,11 +26,11 @@ def average_anytime_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None)
     curves : (..., train, eval, epoch), raw accuracy.
     epochs : (epoch,) or (train, epoch). Epoch 0 stands before the task's training and is left out.
 
-    >>> average_anytime_accuracy([[[0.5, 0.75], [0.0, 0.0]], [[0.5, 0.25], [0.25, 0.5]]])  # (5/8 + 3/8) / 2
-    np.float64(0.5)
+    >>> float(average_anytime_accuracy([[[0.5, 0.75], [0.0, 0.0]], [[0.5, 0.25], [0.25, 0.5]]]))  # (5/8 + 3/8) / 2
+    0.5
     """
     array, x = curves_of(curves, epochs)
-    return anytime(array, x, np.tri(array.shape[-3], dtype=np.bool_))
+    return told(anytime(array, x, np.tri(array.shape[-3], dtype=np.bool_)), array, 3)
 
 
 def anytime(curves: Floats, epochs: Floats, counted: Bools) -> Floats:
@@ -59,9 +59,7 @@ def anytime(curves: Floats, epochs: Floats, counted: Bools) -> Floats:
     needs=("performance/accuracy",),
     symbol="AAA",
 )
-def _average_anytime_accuracy(curves: TaskCurves) -> Measured:
-    if curves.is_loss:
-        return curves.for_accuracy_only
+def _average_anytime_accuracy(curves: TaskCurves) -> Result:
     values = anytime(curves.overall.curves, curves.overall.epochs, curves.counted)
     reasons = np.where(curves.counted, curves.overall.reasons, 0).max((-2, -1))
-    return Measured(values, (), reasons, over_all_tasks=True)
+    return Result.of(values, reasons)

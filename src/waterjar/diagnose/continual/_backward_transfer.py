@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of, mean_or_nan
-from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of, mean_or_nan, told
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 
 
-def backward_transfer(R: ArrayLike) -> Floats:
+def backward_transfer(R: ArrayLike) -> Result:
     """BWT = mean over i < T of R[T, i] - R[i, i]. NaN of a single task.
 
     Also Mammoth's `backward_transfer`, and minus the mean of avalanche's forgetting.
@@ -20,10 +20,15 @@ def backward_transfer(R: ArrayLike) -> Floats:
     ----------
     R : (..., train, eval), raw accuracy at the end of each task.
 
-    >>> backward_transfer([[0.75, 0.25], [0.5, 1.0]])
-    np.float64(-0.25)
+    >>> float(backward_transfer([[0.75, 0.25], [0.5, 1.0]]))
+    -0.25
     """
     matrix = matrix_of(R)
+    return told(change(matrix), matrix, 2)
+
+
+def change(matrix: Floats) -> Floats:
+    """(..., train, eval) -> (...): the same of a matrix that is one."""
     return mean_or_nan((matrix[..., -1, :] - learned(matrix))[..., :-1])
 
 
@@ -37,7 +42,9 @@ def backward_transfer(R: ArrayLike) -> Floats:
     citation="Lopez-Paz & Ranzato 2017, Gradient Episodic Memory for Continual Learning, eq. 3",
     needs=("performance/accuracy",),
     symbol="BWT",
+    on_loss="same",
+    loss_units="nat",
 )
-def _backward_transfer(curves: TaskCurves) -> Measured:
+def _backward_transfer(curves: TaskCurves) -> Result:
     reasons = np.maximum(curves.end_reasons[:, -1], learned(curves.end_reasons)).max(-1)
-    return Measured(backward_transfer(curves.ends), (), reasons, loss_units="nat")
+    return curves.over_all(change(curves.ends), reasons)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.continual._arrays import Floats, earlier, learned, matrix_of
-from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._arrays import Floats, earlier, learned, matrix_of, told
 from waterjar.diagnose.continual._settings import REFERENCES
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 from waterjar.errors import unknown_name
 
 
-def forgetting(R: ArrayLike, reference: str = "max") -> Floats:
+def forgetting(R: ArrayLike, reference: str = "max") -> Result:
     """(..., task): reference[i] - R[T, i] for every task before the last, NaN for the last. Lower is better.
 
     | reference | reference[i] | as in |
@@ -31,10 +31,19 @@ def forgetting(R: ArrayLike, reference: str = "max") -> Floats:
     R : (..., train, eval), raw accuracy at the end of each task.
 
     >>> R = [[0.75, 0.0, 0.0], [0.875, 0.5, 0.0], [0.5, 0.625, 1.0]]
-    >>> forgetting(R), forgetting(R, "learned"), forgetting(R, "max_or_last")
+    >>> forgetting(R).value, forgetting(R, "learned").value, forgetting(R, "max_or_last").value
     (array([ 0.375, -0.125,    nan]), array([ 0.25 , -0.125,    nan]), array([0.375, 0.   ,   nan]))
     """
     matrix = matrix_of(R)
+    return told(fall(matrix, reference), matrix, 2, _covered(matrix.shape[-1]))
+
+
+def _covered(tasks: int) -> NDArray[np.bool_]:
+    return np.arange(tasks) < tasks - 1
+
+
+def fall(matrix: Floats, reference: str) -> Floats:
+    """(..., train, eval) -> (..., task): the same of a matrix that is one."""
     tasks = matrix.shape[-1]
     if reference == "learned":
         best = learned(matrix)
@@ -45,7 +54,7 @@ def forgetting(R: ArrayLike, reference: str = "max") -> Floats:
         best = rows.max(-2, initial=-np.inf)
     else:
         raise unknown_name("forgetting: reference", reference, REFERENCES)
-    return np.where(np.arange(tasks) < tasks - 1, best - matrix[..., -1, :], np.nan)
+    return np.where(_covered(tasks), best - matrix[..., -1, :], np.nan)
 
 
 @metric(
@@ -57,10 +66,13 @@ def forgetting(R: ArrayLike, reference: str = "max") -> Floats:
     range=(-1, 1),
     citation="Chaudhry et al. 2018, Riemannian Walk for Incremental Learning",
     needs=("performance/accuracy",),
+    dims=("eval_task",),
     summary="forgetting_mean",
+    matters=3,
+    on_loss="same",
+    loss_units="nat",
 )
-def _forgetting(curves: TaskCurves) -> Measured:
-    reference, tasks = curves.settings.forgetting_reference, len(curves.tasks)
-    values = forgetting(curves.ends, reference)
+def _forgetting(curves: TaskCurves) -> Result:
+    values = fall(curves.ends, curves.settings.forgetting_reference)
     reasons = np.tril(curves.end_reasons).max(-2)  # from a task's own training on
-    return Measured(values, ("eval_task",), reasons, np.arange(tasks) < tasks - 1, loss_units="nat")
+    return Result.of(values, reasons, n=_covered(len(curves.tasks)))

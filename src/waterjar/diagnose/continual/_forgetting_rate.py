@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, curves_of, later
-from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._arrays import Floats, curves_of, later, told
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 
 
-def forgetting_rate(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
+def forgetting_rate(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:
     """Cov(t, P) / Var(t) of task i while j is trained, at [train j, eval i], j after i; NaN elsewhere.
 
     The slope of the least-squares line through the logged epochs. NaN with fewer than two evaluations.
@@ -21,11 +21,16 @@ def forgetting_rate(curves: ArrayLike, epochs: ArrayLike | None = None) -> Float
     curves : (..., train, eval, epoch), performance above chance.
     epochs : (epoch,) or (train, epoch).
 
-    >>> forgetting_rate([[[0.0, 1.0], [0.0, 0.0]], [[0.9, 0.7], [0.0, 1.0]]], [0, 1]).round(3)
+    >>> forgetting_rate([[[0.0, 1.0], [0.0, 0.0]], [[0.9, 0.7], [0.0, 1.0]]], [0, 1]).value.round(3)
     array([[ nan,  nan],
            [-0.2,  nan]])
     """
     array, x = curves_of(curves, epochs)
+    return told(slopes(array, x), array, 3, later(array.shape[-3]))
+
+
+def slopes(array: Floats, x: Floats) -> Floats:
+    """(..., train, eval, epoch) -> (..., train, eval): the same of curves over epochs (train, epoch)."""
     rates = np.full(array.shape[:-1], np.nan)
     for j in range(1, array.shape[-3]):  # task by task: what later tasks leave out need not be computed
         rates[..., j, :j] = slope(array[..., j, :j, :], x[j])
@@ -59,9 +64,11 @@ def slope(values: Floats, t: Floats) -> Floats:
     direction="higher",
     citation="defined here: least-squares slope over logged epochs",
     needs=("performance/accuracy",),
+    dims=("train_task", "eval_task"),
     summary="forgetting_rate_mean",
+    on_loss="flipped",
+    loss_units="nat/epoch",
 )
-def _forgetting_rate(curves: TaskCurves) -> Measured:
-    values, pairs = forgetting_rate(curves.corrected, curves.epochs), later(len(curves.tasks))
-    dims = ("train_task", "eval_task")
-    return Measured(values, dims, curves.corrected_reasons, pairs, loss_flips=True, loss_units="nat/epoch")
+def _forgetting_rate(curves: TaskCurves) -> Result:
+    values = slopes(curves.corrected, curves.epochs)
+    return Result.of(values, curves.corrected_reasons, n=later(len(curves.tasks)))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of
-from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of, told
 from waterjar.diagnose.continual._ratio import EPS
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
 
 
-def forward_transfer(R: ArrayLike, expert: ArrayLike, *, eps: float = EPS) -> Floats:
+def forward_transfer(R: ArrayLike, expert: ArrayLike, *, eps: float = EPS) -> Result:
     """(E[i] - R[i, i]) / (E[i] + R[i, i] + eps) for every task i. LOWER is better.
 
     Above 0 the past cost something (plasticity lost), below 0 it helped. NaN where E[i] + R[i, i] is within eps of 0.
@@ -24,13 +24,13 @@ def forward_transfer(R: ArrayLike, expert: ArrayLike, *, eps: float = EPS) -> Fl
     R : (..., train, eval), performance above chance.
     expert : E (..., task), that of a fresh network trained on that task alone, by the same integrator.
 
-    >>> forward_transfer([[0.6, 0.0], [0.3, 0.5]], [0.6, 0.7], eps=0.0).round(3)
+    >>> forward_transfer([[0.6, 0.0], [0.3, 0.5]], [0.6, 0.7], eps=0.0).value.round(3)
     array([0.   , 0.167])
     """
     own, fresh = learned(matrix_of(R)), np.asarray(expert, np.float64)
     if not fresh.ndim or fresh.shape[-1] != own.shape[-1]:
         raise WaterjarError(f"expert has shape {fresh.shape}: (..., task) with {own.shape[-1]} tasks would be right")
-    return contrast_with_expert(own, fresh, eps)
+    return told(contrast_with_expert(own, fresh, eps), own, 1)
 
 
 def contrast_with_expert(own: Floats, fresh: Floats, eps: float) -> Floats:
@@ -49,10 +49,13 @@ def contrast_with_expert(own: Floats, fresh: Floats, eps: float) -> Floats:
     direction="lower",
     citation="defined here: contrast with a fresh network",
     needs=("performance/accuracy", "expert/accuracy"),
+    dims=("eval_task",),
     summary="forward_transfer_mean",
+    matters=5,
+    on_loss="flipped",
 )
-def _forward_transfer(curves: TaskCurves) -> Measured:
+def _forward_transfer(curves: TaskCurves) -> Result:
     own, own_reasons = curves.beside_expert
     expert, expert_reasons = curves.expert_integrated
     values = contrast_with_expert(own, expert, curves.settings.eps)
-    return Measured(values, ("eval_task",), np.maximum(own_reasons, expert_reasons), loss_flips=True)
+    return Result.of(values, np.maximum(own_reasons, expert_reasons))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, matrix_of, mean_or_nan
-from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._arrays import Floats, matrix_of, mean_or_nan, told
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
 
 
-def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Floats:
+def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Result:
     """FWT = mean over i > 1 of R[i-1, i] - b[i]. NaN of a single task. Also Mammoth's `forward_transfer`.
 
     Parameters
@@ -20,12 +20,17 @@ def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Floats:
     R : (..., train, eval), raw accuracy at the end of each task.
     initial : b (..., task), raw accuracy of the network before any training.
 
-    >>> forward_transfer_gem([[0.75, 0.25], [0.5, 1.0]], [0.5, 0.125])
-    np.float64(0.125)
+    >>> float(forward_transfer_gem([[0.75, 0.25], [0.5, 1.0]], [0.5, 0.125]))
+    0.125
     """
     matrix, start = matrix_of(R), np.asarray(initial, np.float64)
     if not start.ndim or start.shape[-1] != matrix.shape[-1]:
         raise WaterjarError(f"initial has shape {start.shape}: (..., task) with {matrix.shape[-1]} tasks is right")
+    return told(gain(matrix, start), matrix, 2)
+
+
+def gain(matrix: Floats, start: Floats) -> Floats:
+    """(..., train, eval) and (..., task) -> (...): the same of arrays that fit."""
     before = np.diagonal(matrix, offset=1, axis1=-2, axis2=-1)
     return mean_or_nan(before - start[..., 1:])
 
@@ -40,9 +45,10 @@ def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Floats:
     citation="Lopez-Paz & Ranzato 2017, Gradient Episodic Memory for Continual Learning, eq. 4",
     needs=("performance/accuracy",),
     symbol="FWT",
+    on_loss="same",
+    loss_units="nat",
 )
-def _forward_transfer_gem(curves: TaskCurves) -> Measured:
+def _forward_transfer_gem(curves: TaskCurves) -> Result:
     before = np.diagonal(curves.end_reasons, offset=1, axis1=-2, axis2=-1)
     reasons = np.maximum(before, curves.initial_reasons[:, 1:]).max(-1, initial=0)
-    values = forward_transfer_gem(curves.ends, curves.sign * curves.initial)
-    return Measured(values, (), reasons, loss_units="nat")
+    return curves.over_all(gain(curves.ends, curves.sign * curves.initial), reasons)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of
-from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._arrays import learned, matrix_of, told
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
 
 
-def intransigence(R: ArrayLike, reference: ArrayLike) -> Floats:
+def intransigence(R: ArrayLike, reference: ArrayLike) -> Result:
     """(..., task): a*[i] - R[i, i]. Lower is better; below 0 the past helped.
 
     Parameters
@@ -21,13 +21,13 @@ def intransigence(R: ArrayLike, reference: ArrayLike) -> Floats:
     reference : a* (..., task), raw accuracy of a network without that past. Chaudhry et al. train it on the data of all
         tasks up to i at once; recorded runs have the expert, trained on task i alone.
 
-    >>> intransigence([[0.75, 0.25], [0.5, 0.5]], [0.75, 0.625])
+    >>> intransigence([[0.75, 0.25], [0.5, 0.5]], [0.75, 0.625]).value
     array([0.   , 0.125])
     """
     own, best = learned(matrix_of(R)), np.asarray(reference, np.float64)
     if not best.ndim or best.shape[-1] != own.shape[-1]:
         raise WaterjarError(f"reference has shape {best.shape}: (..., task) with {own.shape[-1]} tasks would be right")
-    return best - own
+    return told(best - own, own, 1)
 
 
 @metric(
@@ -39,9 +39,12 @@ def intransigence(R: ArrayLike, reference: ArrayLike) -> Floats:
     range=(-1, 1),
     citation="Chaudhry et al. 2018, Riemannian Walk for Incremental Learning; their reference is trained jointly",
     needs=("performance/accuracy", "expert/accuracy"),
+    dims=("eval_task",),
     summary="intransigence_mean",
+    on_loss="same",
+    loss_units="nat",
 )
-def _intransigence(curves: TaskCurves) -> Measured:
-    values = intransigence(curves.ends, curves.sign * curves.expert.ends)
+def _intransigence(curves: TaskCurves) -> Result:
+    values = curves.sign * curves.expert.ends - learned(curves.ends)
     reasons = np.maximum(learned(curves.end_reasons), curves.expert.end_reasons)
-    return Measured(values, ("eval_task",), reasons, loss_units="nat")
+    return Result.of(values, reasons)

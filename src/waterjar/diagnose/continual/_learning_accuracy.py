@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of
-from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._arrays import learned, matrix_of, told
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 
 
-def learning_accuracy(R: ArrayLike) -> Floats:
+def learning_accuracy(R: ArrayLike) -> Result:
     """LA = mean over i of R[i, i].
 
     Parameters
     ----------
     R : (..., train, eval), raw accuracy at the end of each task.
 
-    >>> learning_accuracy([[0.75, 0.25], [0.5, 1.0]])
-    np.float64(0.875)
+    >>> float(learning_accuracy([[0.75, 0.25], [0.5, 1.0]]))
+    0.875
     """
-    found: Floats = learned(matrix_of(R)).mean(-1)
-    return found
+    own = learned(matrix_of(R))
+    return told(own.mean(-1), own, 1)
 
 
 @metric(
@@ -34,8 +34,7 @@ def learning_accuracy(R: ArrayLike) -> Floats:
     citation="Riemer et al. 2019, Learning to Learn without Forgetting (ICLR)",
     needs=("performance/accuracy",),
     symbol="LA",
+    matters=2,
 )
-def _learning_accuracy(curves: TaskCurves) -> Measured:
-    if curves.is_loss:
-        return curves.for_accuracy_only
-    return Measured(learning_accuracy(curves.ends), (), learned(curves.end_reasons).max(-1))
+def _learning_accuracy(curves: TaskCurves) -> Result:
+    return curves.over_all(learned(curves.ends).mean(-1), learned(curves.end_reasons).max(-1))

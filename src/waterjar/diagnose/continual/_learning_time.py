@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, curves_of, learned, own_curves
+from waterjar.diagnose.continual._arrays import Floats, curves_of, learned, own_curves, told
 from waterjar.diagnose.continual._integrate import last_value, trapezoid
-from waterjar.diagnose.continual._measured import Measured
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 
 
-def learning_time(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
+def learning_time(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:
     """tau(i) = (integral of b)^2 / integral of b^2, b(t) = P_end - P(t) of task i while it is trained.
 
     Small: learned in a step. A curve that never moves (b = 0) has 0. Of a single evaluation there is no time to tell:
@@ -23,11 +23,16 @@ def learning_time(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
     curves : (..., train, eval, epoch).
     epochs : (epoch,) or (train, epoch); integrals are trapezoids over them.
 
-    >>> learning_time([[[0.0, 1.0, 1.0, 1.0]]], [0, 1, 2, 3])  # b = 1, 0, 0, 0: (1/2)^2 / (1/2)
+    >>> learning_time([[[0.0, 1.0, 1.0, 1.0]]], [0, 1, 2, 3]).value  # b = 1, 0, 0, 0: (1/2)^2 / (1/2)
     array([0.5])
     """
     array, x = curves_of(curves, epochs)
     own = own_curves(array)
+    return told(spread(own, x), own, 2)
+
+
+def spread(own: Floats, x: Floats) -> Floats:
+    """(..., task, epoch) over (task, epoch) -> (..., task): the same of each task's own curve."""
     b = last_value(own)[..., None] - own
     area, length = trapezoid(b, x)
     squared = trapezoid(b**2, x)[0]
@@ -46,7 +51,10 @@ def learning_time(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
     range=(0, np.inf),
     citation="defined here: participation ratio of what is still to be learned",
     needs=("performance/accuracy",),
+    dims=("eval_task",),
     summary="learning_time_mean",
+    matters=6,
+    on_loss="same",
 )
-def _learning_time(curves: TaskCurves) -> Measured:
-    return Measured(learning_time(curves.raw, curves.epochs), ("eval_task",), learned(curves.reasons))
+def _learning_time(curves: TaskCurves) -> Result:
+    return Result.of(spread(own_curves(curves.raw), curves.epochs), learned(curves.reasons))

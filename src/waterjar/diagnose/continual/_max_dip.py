@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, curves_of, later, learned, own_curves
+from waterjar.diagnose.continual._arrays import Floats, curves_of, later, learned, own_curves, told
 from waterjar.diagnose.continual._integrate import last_value
-from waterjar.diagnose.continual._measured import Measured
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 
 
-def max_dip(curves: ArrayLike) -> Floats:
+def max_dip(curves: ArrayLike) -> Result:
     """Maximum over t of |P_end[i, i] - P[j, i, t]| at [train j, eval i], j after i; NaN elsewhere.
 
     P_end[i, i] is the last value of task i in its own training. A rise counts like a fall: it is the distance.
@@ -21,12 +21,12 @@ def max_dip(curves: ArrayLike) -> Floats:
     ----------
     curves : (..., train, eval, epoch), performance above chance.
 
-    >>> max_dip([[[0.0, 1.0], [0.0, 0.0]], [[0.4, 0.7], [0.0, 1.0]]])
+    >>> max_dip([[[0.0, 1.0], [0.0, 0.0]], [[0.4, 0.7], [0.0, 1.0]]]).value
     array([[nan, nan],
            [0.6, nan]])
     """
     array, _ = curves_of(curves)
-    return dips_from(last_value(own_curves(array)), array)
+    return told(dips_from(last_value(own_curves(array)), array), array, 3, later(array.shape[-3]))
 
 
 def dips_from(ends: Floats, array: Floats) -> Floats:
@@ -47,10 +47,12 @@ def dips_from(ends: Floats, array: Floats) -> Floats:
     range=(0, np.inf),
     citation="defined here: distance above chance",
     needs=("performance/accuracy",),
+    dims=("train_task", "eval_task"),
     summary="max_dip_mean",
+    on_loss="same",
+    loss_units="nat",
 )
-def _max_dip(curves: TaskCurves) -> Measured:
+def _max_dip(curves: TaskCurves) -> Result:
     values = dips_from(learned(curves.corrected_ends), curves.corrected)
     reasons = np.maximum(curves.corrected_reasons, learned(curves.corrected_end_reasons)[:, None, :])
-    pairs = later(len(curves.tasks))
-    return Measured(values, ("train_task", "eval_task"), reasons, pairs, loss_units="nat")
+    return Result.of(values, reasons, n=later(len(curves.tasks)))

@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.diagnose.continual._arrays import Bools, Floats, learned, own_curves
-from waterjar.diagnose.labelled import NOT_A_NUMBER, NOT_RECORDED
+from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, Codes
 from waterjar.errors import WaterjarError
-from waterjar.run.schema import REASONS
 
-RUN_ENDED = REASONS.index("run_ended")
-Codes = NDArray[np.uint8]
 Rows = NDArray[np.intp]
 
 

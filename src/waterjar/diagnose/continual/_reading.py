@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,16 +11,17 @@ import xarray as xr
 from waterjar.diagnose.continual._arrays import Bools, Floats
 from waterjar.diagnose.continual._eval_sets import choose_eval_sets
 from waterjar.diagnose.continual._phases import RUN_ENDED, Codes, Phases, Rows, cut, finished, nothing
-from waterjar.diagnose.continual._settings import Settings
+from waterjar.diagnose.continual._settings import chances, variable_read
 from waterjar.diagnose.continual._task_curves import TaskCurves
-from waterjar.diagnose.labelled import NOT_A_NUMBER, NOT_RECORDED, REASON, UNDEFINED
+from waterjar.diagnose.labelled import REASON
+from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, UNDEFINED
 from waterjar.errors import WaterjarError
 
 
 def read_curves(
-    performance: xr.Dataset, expert: xr.Dataset | None, classes: int | None, settings: Settings, where: str
+    performance: xr.Dataset, expert: xr.Dataset | None, classes: int | None, settings: Any, where: str
 ) -> TaskCurves:
-    """The curves of a cell, from groups as `load_cell` gives them.
+    """The curves of a cell, from groups as `load_group` gives them.
 
     Joint training has no order of tasks: only what is over all tasks at once is there, the rest is `undefined`. A
     trained task without an eval set has `not_recorded` curves.
@@ -28,7 +30,7 @@ def read_curves(
     trained = tuple(int(i) for i in np.unique(index[index >= 0]))
     chosen = choose_eval_sets(performance, trained, settings.eval_sets, where) or {0: ""}
     everyone = tuple(chosen)
-    values, codes = _columns(performance, tuple(chosen.values()), settings.read, where)
+    values, codes = columns(performance, tuple(chosen.values()), variable_read(settings), where)
     last_row, is_open = performance["last_row"].values, performance["is_open"].values
 
     def phases(rows: Sequence[Rows]) -> Phases:
@@ -50,7 +52,7 @@ def read_curves(
         lacking = np.full(len(values), UNDEFINED, np.uint8)
         fresh = nothing((len(values), len(tasks)), UNDEFINED)
     known = any(chosen.values()) and bool(trained) and settings.metric_type == "accuracy"
-    chance, note = settings.chances(tasks, classes, where) if known else ((np.nan,) * len(tasks), "")
+    chance, note = chances(settings, tasks, classes, where) if known else ((np.nan,) * len(tasks), "")
     start = [everyone.index(task) for task in tasks]
     untouched = len(index) > 0 and epoch[0] == 0
     return TaskCurves(
@@ -91,7 +93,7 @@ def _lacking(trained: Sequence[int], everyone: Sequence[int], is_open: Bools) ->
     return np.where(bool(untrained), code, 0).astype(np.uint8)
 
 
-def _columns(dataset: xr.Dataset, sets: Sequence[str], name: str, where: str) -> tuple[Floats, Codes]:
+def columns(dataset: xr.Dataset, sets: Sequence[str], name: str, where: str) -> tuple[Floats, Codes]:
     """(repeat, task, step) of the chosen eval sets, and why values are missing."""
     if name not in dataset:
         raise WaterjarError(f"{where} has not recorded {name}: choose another with variable=... or metric_type=...")
@@ -113,7 +115,7 @@ def _experts(
     expert: xr.Dataset | None,
     chosen: dict[int, str],
     tasks: Sequence[int],
-    settings: Settings,
+    settings: Any,
     where: str,
 ) -> Phases:
     """(repeat, task): the fresh network of each task, on that task, by the seeds of /performance.
@@ -122,9 +124,9 @@ def _experts(
     step is a table, as `from_accuracy_matrix` writes it: each eval set by its own task's expert.
     """
     seeds = np.atleast_1d(performance["seed"].values)
-    if expert is None or settings.read not in expert:
+    if expert is None or variable_read(settings) not in expert:
         return nothing((len(seeds), len(tasks)), NOT_RECORDED)
-    values, codes = _columns(expert, [chosen[task] for task in tasks], settings.read, f"{where}, /expert")
+    values, codes = columns(expert, [chosen[task] for task in tasks], variable_read(settings), f"{where}, /expert")
     index, epoch = expert["train_task_index"].values, expert["epoch"].values
     table = len(index) == 1
     rows = [np.arange(1) if table else np.flatnonzero(index == task) for task in tasks]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, later, learned, matrix_of
-from waterjar.diagnose.continual._measured import Measured
+from waterjar.diagnose.continual._arrays import Floats, later, learned, matrix_of, told
 from waterjar.diagnose.continual._ratio import EPS, contrast
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 
 
-def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Floats:
+def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Result:
     """(R[j, i] - R[i, i]) / (|R[j, i]| + |R[i, i]|) at [train j, eval i], j after i; NaN elsewhere.
 
     Parameters
@@ -21,11 +21,16 @@ def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Floa
     bounded : False takes R[j, i] + R[i, i] as denominator, which leaves [-1, 1] below chance.
     eps : where the denominator is within eps of 0, both are at chance and the value is NaN.
 
-    >>> remembering([[0.8, 0.0], [0.2, 0.5]])
+    >>> remembering([[0.8, 0.0], [0.2, 0.5]]).value
     array([[ nan,  nan],
            [-0.6,  nan]])
     """
     matrix = matrix_of(R)
+    return told(ratios(matrix, bounded=bounded, eps=eps), matrix, 2, later(matrix.shape[-1]))
+
+
+def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
+    """The same of a matrix that is one."""
     ratio = contrast(matrix, learned(matrix)[..., None, :], bounded=bounded, eps=eps)
     return np.where(later(matrix.shape[-1]), ratio, np.nan)
 
@@ -39,10 +44,12 @@ def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Floa
     range=(-1, 1),
     citation="defined here: contrast of performance above chance",
     needs=("performance/accuracy",),
+    dims=("train_task", "eval_task"),
     summary="remembering_mean",
+    matters=4,
+    on_loss="flipped",
 )
-def _remembering(curves: TaskCurves) -> Measured:
-    values = remembering(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)
+def _remembering(curves: TaskCurves) -> Result:
+    values = ratios(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)
     reasons = np.maximum(curves.integrated_reasons, learned(curves.integrated_reasons)[:, None, :])
-    pairs = later(len(curves.tasks))
-    return Measured(values, ("train_task", "eval_task"), reasons, pairs, loss_flips=True)
+    return Result.of(values, reasons, n=later(len(curves.tasks)))

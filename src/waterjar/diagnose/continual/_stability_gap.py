@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, curves_of, learned, mean_or_nan
+from waterjar.diagnose.continual._arrays import Floats, curves_of, learned, mean_or_nan, told
 from waterjar.diagnose.continual._integrate import last_value
-from waterjar.diagnose.continual._measured import Measured
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 
 _CITATION = "De Lange, van de Ven & Tuytelaars 2023, Continual Evaluation for Lifelong Learning"
 
 
-def min_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
+def min_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:
     """min-ACC = mean over i < T of the lowest A[j, i, t] over all tasks j after i and epochs t > 0.
 
     NaN of a single task. The finer the logging, the deeper the dips it sees: compare only what was logged alike.
@@ -24,10 +24,15 @@ def min_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
     curves : (..., train, eval, epoch), raw accuracy.
     epochs : (epoch,) or (train, epoch). Epoch 0 stands before the task's training and is left out.
 
-    >>> min_accuracy([[[0.5, 1.0], [0.0, 0.0]], [[0.25, 0.75], [0.5, 1.0]]])
-    np.float64(0.25)
+    >>> float(min_accuracy([[[0.5, 1.0], [0.0, 0.0]], [[0.25, 0.75], [0.5, 1.0]]]))
+    0.25
     """
     array, x = curves_of(curves, epochs)
+    return told(lowest_of(array, x), array, 3)
+
+
+def lowest_of(array: Floats, x: Floats) -> Floats:
+    """(..., train, eval, epoch) over (train, epoch) -> (...): the same of curves that are some."""
     lowest = np.full((*array.shape[:-3], array.shape[-3] - 1), np.inf)
     for j in range(1, array.shape[-3]):
         training = x[j] > 0
@@ -39,20 +44,20 @@ def min_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
     return mean_or_nan(lowest)
 
 
-def worst_case_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Floats:
+def worst_case_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:
     """WC-ACC = A_end[T, T] / T + (1 - 1/T) min-ACC: the last task as learned, all others at their worst.
 
-    >>> worst_case_accuracy([[[0.5, 1.0], [0.0, 0.0]], [[0.25, 0.75], [0.5, 1.0]]])  # 1/2 + 1/2 · 1/4
-    np.float64(0.625)
+    >>> float(worst_case_accuracy([[[0.5, 1.0], [0.0, 0.0]], [[0.25, 0.75], [0.5, 1.0]]]))  # 1/2 + 1/2 · 1/4
+    0.625
     """
     array, x = curves_of(curves, epochs)
-    return with_last(last_value(array[..., -1, -1, :]), array, x)
+    return told(with_last(last_value(array[..., -1, -1, :]), array, x), array, 3)
 
 
 def with_last(last: Floats, curves: Floats, epochs: Floats) -> Floats:
     """The same from A_end[T, T] (...): the last task's own curve need not be known but for its end."""
     tasks = curves.shape[-3]
-    return last if tasks == 1 else last / tasks + (1 - 1 / tasks) * min_accuracy(curves, epochs)
+    return last if tasks == 1 else last / tasks + (1 - 1 / tasks) * lowest_of(curves, epochs)
 
 
 @metric(
@@ -66,10 +71,8 @@ def with_last(last: Floats, curves: Floats, epochs: Floats) -> Floats:
     needs=("performance/accuracy",),
     symbol="min-ACC",
 )
-def _min_accuracy(curves: TaskCurves) -> Measured:
-    if curves.is_loss:
-        return curves.for_accuracy_only
-    return Measured(min_accuracy(curves.raw, curves.epochs), (), np.tril(curves.reasons, -1).max((-2, -1)))
+def _min_accuracy(curves: TaskCurves) -> Result:
+    return curves.over_all(lowest_of(curves.raw, curves.epochs), np.tril(curves.reasons, -1).max((-2, -1)))
 
 
 @metric(
@@ -83,8 +86,6 @@ def _min_accuracy(curves: TaskCurves) -> Measured:
     needs=("performance/accuracy",),
     symbol="WC-ACC",
 )
-def _worst_case_accuracy(curves: TaskCurves) -> Measured:
-    if curves.is_loss:
-        return curves.for_accuracy_only
+def _worst_case_accuracy(curves: TaskCurves) -> Result:
     reasons = np.maximum(np.tril(curves.reasons, -1).max((-2, -1)), learned(curves.end_reasons)[:, -1])
-    return Measured(with_last(learned(curves.ends)[:, -1], curves.raw, curves.epochs), (), reasons)
+    return curves.over_all(with_last(learned(curves.ends)[:, -1], curves.raw, curves.epochs), reasons)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from waterjar.diagnose.continual._arrays import Bools, Floats, learned, own_curves
 from waterjar.diagnose.continual._chance import above_chance
 from waterjar.diagnose.continual._integrate import integrate
-from waterjar.diagnose.continual._measured import Measured
 from waterjar.diagnose.continual._phases import Codes, Phases
-from waterjar.diagnose.continual._settings import Settings
-from waterjar.diagnose.labelled import NOT_RECORDED, UNDEFINED
+from waterjar.diagnose.result import NOT_RECORDED, Result
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class TaskCurves:
     """(task,); NaN where it is not needed, or not known."""
     chance_note: str
     """What is to be done where chance is needed and not known; else empty."""
-    settings: Settings
+    settings: Any
 
     @property
     def is_loss(self) -> bool:
@@ -140,11 +139,12 @@ class TaskCurves:
         reasons = np.where(end_only, np.uint8(NOT_RECORDED), self.expert.reasons)
         return np.where(end_only, np.nan, values), reasons
 
-    @property
-    def for_accuracy_only(self) -> Measured:
-        """What a metric that only accuracies have gives for a loss."""
-        repeats = len(self.final)
-        return Measured(np.full(repeats, np.nan), (), np.full(repeats, UNDEFINED, np.uint8))
+    def over_all(self, values: Floats, reasons: Codes) -> Result:
+        """One number per repeat that asks for the training of all tasks.
+
+        Where some were never trained it is missing for that reason, not taken over fewer tasks than elsewhere.
+        """
+        return Result.of(np.where(self.lacking > 0, np.nan, values), np.where(self.lacking > 0, self.lacking, reasons))
 
     @property
     def _by_end(self) -> bool:

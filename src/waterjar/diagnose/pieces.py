@@ -53,7 +53,7 @@ def _file(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Job:
+class PieceRunner:
     """How a long measurement runs; without one, piece after piece in this process."""
 
     executor: Executor | None = None

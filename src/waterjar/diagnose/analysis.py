@@ -1,0 +1,216 @@
+"""What counts when a study is analysed: the command line, then the study's declaration, then the defaults.
+
+A study's declaration (`study.yaml`) has one section `analysis`, whatever its kind:
+
+    analysis:
+      families: [rigidity, continual]         # left out: all that the runs have recorded the data for
+      settings: {rigidity: {threshold: 0.8}}  # or threshold: 0.8, where one family alone has such a setting
+      baseline: {where: {scenario: scratch_t2}, ignore: [recording], tell: [training.batch_size]}
+      tests: {correction: holm, alpha: 0.05}  # false for none
+      figures: true                           # or a list of their names, or false
+      export_formats: [csv, json, png]
+      lead: rigidity                          # the family whose sentence comes first
+
+`analysis_of` is the only function that says what counts; every command, and `measure` of every family, asks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from waterjar.diagnose.registry import Family, families, find_family
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.study import Study
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+WORDS = {
+    "statistical_tests": "tests",
+    "generate_plots": "figures",
+    "adaptation_threshold": "rigidity.threshold",
+}
+"""Other names of keys of the section."""
+
+
+class Baseline(BaseModel):
+    """Which runs the others are compared with, and in what they may differ."""
+
+    model_config = _STRICT
+
+    where: dict[str, Any]
+    """Settings that the runs of a baseline have, such as {"scenario": "scratch_t2"}."""
+    ignore: tuple[str, ...] = ()
+    """Settings, or sections of them, in which a baseline may differ: those of its own learner, say."""
+    tell: tuple[str, ...] = ()
+    """Settings in which it may differ too; the difference is told."""
+
+    @property
+    def name(self) -> str:
+        """What it goes by."""
+        return ", ".join(map(str, self.where.values()))
+
+
+class Tests(BaseModel):
+    """How cells are tested against their baseline."""
+
+    model_config = _STRICT
+
+    test: Literal["paired_t", "wilcoxon", "permutation", "welch", "mann_whitney"] | None = None
+    paired: bool = True
+    correction: Literal["holm", "benjamini_hochberg"] = "holm"
+    alpha: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.05
+
+
+class Analysis(BaseModel):
+    """The section `analysis` of a declaration; runs do not depend on it."""
+
+    model_config = _STRICT
+
+    families: tuple[str, ...] | None = None
+    """Families to measure; None for all that the runs have recorded the data for."""
+    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Family -> its settings, such as {"geometry": {"n_t": 50}}."""
+    figures: bool | tuple[str, ...] = True
+    """Whether figures are drawn, or which."""
+    export_formats: tuple[str, ...] = ()
+    """Formats of figures (png, pdf, svg) and of the report's numbers (csv, json, latex, markdown, html)."""
+    tests: bool | Tests = True
+    """Whether cells are tested against their baseline, or how."""
+    baseline: str | Baseline | None = None
+    """What cells are compared with: a rule, a scenario or the name of a cell."""
+    lead: str | None = None
+    """The family whose sentence comes first."""
+    attention_analysis: bool = False
+    """Accepted, and not acted on before attention can be recorded."""
+
+    def settings_of(self, family: Family) -> Any:
+        """All settings of a family, checked: those that count, and the defaults for the rest."""
+        own = dict(self.settings.get(family.name, {}))
+        if family.compared and self.baseline_name is not None:
+            own.setdefault("baseline", self.baseline_name)
+        return family.settings(own)
+
+    @property
+    def baseline_name(self) -> str | None:
+        """What the baseline goes by; None where nobody named one."""
+        return self.baseline.name if isinstance(self.baseline, Baseline) else self.baseline
+
+    @property
+    def rule(self) -> Baseline | None:
+        """How a baseline is found, where it was declared."""
+        return self.baseline if isinstance(self.baseline, Baseline) else None
+
+    @property
+    def test_settings(self) -> Tests:
+        """How cells are tested."""
+        return self.tests if isinstance(self.tests, Tests) else Tests()
+
+    def faults(self) -> list[str]:
+        """What is wrong with it, a line each: families that there are not, settings that they do not have."""
+        found, known = [], families()
+        for place, name in [*(("families", name) for name in self.families or ()), ("lead", self.lead)]:
+            if name is not None and name not in known:
+                found.append(str(unknown_name(f"analysis.{place}: family", name, known)))
+        for name, given in self.settings.items():
+            if name not in known:
+                found.append(str(unknown_name("analysis.settings: family", name, known)))
+            elif self.families is not None and name not in self.families:
+                found.append(f"analysis.settings.{name}: {name} is not among analysis.families {list(self.families)}")
+            else:
+                try:
+                    known[name].settings(given)
+                except WaterjarError as error:
+                    found += [f"analysis.settings.{line}" for line in str(error).split("\n")]
+        return found
+
+
+def spelled_out(section: Mapping[str, Any]) -> dict[str, Any]:
+    """The section with other words in their place, and settings that stand in it under their families."""
+    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    for key, value in section.items():
+        name = WORDS.get(key, key)
+        if name in Analysis.model_fields:
+            if name in found or (name != key and name in section):
+                raise WaterjarError(f"analysis: {key} is another word for {name}, and both are given: leave one out")
+            found[name] = value
+        else:
+            settings[name] = value
+    if settings:
+        given = found.get("settings", {})
+        merged = {family: dict(own) for family, own in given.items()} if isinstance(given, Mapping) else {}
+        for family, own in by_family(settings, "analysis: setting").items():
+            twice = [key for key in own if key in merged.get(family, {})]
+            if twice:
+                raise WaterjarError(f"analysis: {twice[0]} is given twice, also as settings.{family}.{twice[0]}")
+            merged[family] = {**merged.get(family, {}), **own}
+        found["settings"] = merged
+    return found
+
+
+def by_family(
+    settings: Mapping[str, Any], what: str = "setting", among: Iterable[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """{"threshold": 0.8} -> {"rigidity": {"threshold": 0.8}}: a setting's family, where one alone has it.
+
+    `rigidity.threshold` names the family; `among` are the families to look in. `what` begins an error.
+    """
+    known = {name: find_family(name) for name in (families() if among is None else among)}
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in settings.items():
+        family, dot, name = key.rpartition(".")
+        owners = [family] if dot else [owner for owner, one in known.items() if key in one.settings_model.model_fields]
+        if not owners:
+            every = sorted({setting for one in known.values() for setting in one.settings_model.model_fields})
+            raise unknown_name(what, key, every)
+        if len(owners) > 1:
+            raise WaterjarError(f"{what} {key}: {' and '.join(owners)} have it; write {owners[0]}.{key}")
+        if owners[0] not in known:
+            raise unknown_name(f"{what}: family", owners[0], known)
+        if name not in known[owners[0]].settings_model.model_fields:
+            raise unknown_name(f"{owners[0]}: {what}", name, known[owners[0]].settings_model.model_fields)
+        found.setdefault(owners[0], {})[name] = value
+    return found
+
+
+def declared_analysis(declaration: Mapping[str, Any], where: str) -> Analysis:
+    """The section of a declaration; what is wrong with it is one error."""
+    section = declaration.get("analysis") or {}
+    if not isinstance(section, Mapping):
+        raise WaterjarError(f"{where}: analysis: expected a mapping of settings, not {section!r}")
+    try:
+        found = Analysis.model_validate(spelled_out({str(key): value for key, value in section.items()}))
+    except ValidationError as error:
+        lines = [f"analysis.{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+        raise WaterjarError("\n".join(f"{where}: {line}" for line in lines)) from None
+    except WaterjarError as error:
+        raise WaterjarError(f"{where}: {error}") from None
+    faults = found.faults()
+    if faults:
+        raise WaterjarError("\n".join(f"{where}: {line}" for line in faults))
+    return found
+
+
+def analysis_of(
+    study: Study,
+    *,
+    families: Iterable[str] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    **given: Any,
+) -> Analysis:
+    """What counts: what is given here, else what the study declares, else the defaults.
+
+    `settings` goes by family, setting by setting; `given` are further fields of `Analysis`, None where not given.
+    """
+    declared = declared_analysis(study.declaration, str(study.path))
+    merged = {family: dict(own) for family, own in declared.settings.items()}
+    for family, own in (settings or {}).items():
+        find_family(family)
+        merged[family] = {**merged.get(family, {}), **own}
+    wanted = declared.families if families is None else tuple(families)
+    update = {key: value for key, value in given.items() if value is not None}
+    if isinstance(update.get("baseline"), str) and update["baseline"] == declared.baseline_name:
+        del update["baseline"]  # the rule that is declared says more than its name
+    return declared.model_copy(update={"settings": merged, "families": wanted, **update})

@@ -1,0 +1,107 @@
+"""What is read of a cell, how a metric of tasks becomes one number, and what stands beside the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from waterjar.diagnose.continual._reading import read_curves
+from waterjar.diagnose.continual._settings import variable_read
+from waterjar.diagnose.labelled import REASON, variable
+from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
+from waterjar.diagnose.registry import Direction, Metric
+from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
+
+_COORDINATES = ("step", "epoch", "train_task_index", "eval_set", "eval_task", "repeat", "seed")
+_OTHER_WAY: dict[Direction, Direction] = {"higher": "lower", "lower": "higher", "zero": "zero", "none": "none"}
+
+
+def load_group(unit: Unit, group: str, settings: Any) -> xr.Dataset | None:
+    """The few arrays of a group that the family reads: curves are thin, but the groups they stand in need not be."""
+    read = variable_read(settings)
+    return unit.load(group, {*_COORDINATES, read, read + REASON})
+
+
+class Cell(Loaded):
+    """The curves of one cell."""
+
+    def __init__(self, unit: Unit, settings: Any) -> None:
+        performance = load_group(unit, "performance", settings)
+        assert performance is not None  # a unit without it is none of this family
+        about, where = unit.runs[0].attributes, str(unit.runs[0].path)
+        classes = about.get("classes")
+        expert = load_group(unit, "expert", settings)
+        self.curves = read_curves(performance, expert, len(classes) if classes else None, settings, where)
+        self.task_names = list(about["tasks"])
+        tasks = np.asarray(self.curves.tasks)
+        labels = {
+            "train_task": ("train_task", tasks, {"long_name": "task in training, by its place in the order"}),
+            "eval_task": ("eval_task", tasks, {"long_name": "task evaluated, by its place in the order"}),
+        }
+        super().__init__(unit, labels)
+
+    def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        """The curves, of all repeats at once."""
+        yield self.curves, ()
+
+    def attributes(self, metric: Metric) -> dict[str, Any]:
+        """Where a metric of a loss differs from its declaration, which is that of an accuracy."""
+        changed: dict[str, Any] = {}
+        if self.curves.is_loss and metric.on_loss == "flipped":
+            changed["direction"] = _OTHER_WAY[metric.direction]
+        if self.curves.is_loss and metric.loss_units:
+            low = 0.0 if metric.range[0] == 0 else -np.inf
+            changed |= {"units": metric.loss_units, "valid_min": low, "valid_max": np.inf}
+        return changed
+
+    def measured(self, metric: Metric, made: Result) -> Result:
+        """What a metric gives; of a loss nothing where only accuracies have it."""
+        if self.curves.is_loss and metric.on_loss == "undefined":
+            return Result.of(np.full(np.shape(made.value), np.nan))
+        return made
+
+    def summary(self, metric: Metric, table: Table) -> Variables:
+        """The mean over what the definition covers, and what it leaves out.
+
+        What is undefined there (both at chance, say) is left out and counted in `<name>_n_undefined`; anything else
+        that is missing makes the mean missing, for the same reason. `<name>_n` counts what is there. Where some tasks
+        of the run were never trained the mean is missing for that reason; values of single tasks and pairs stay.
+        """
+        if not metric.summary:
+            return {}
+        lacking = self.curves.lacking
+        covered = (table.counts > 0).any(0)
+        flat, why = table.values[:, covered], table.reasons[:, covered]  # (repeat, what is covered)
+        kept = why == 0
+        missing = np.where(why == UNDEFINED, 0, why).max(-1, initial=0).astype(np.uint8)
+        missing = np.where(lacking > 0, lacking, missing)
+        count = kept.sum(-1)
+        known = (count > 0) & (missing == 0)
+        mean = np.where(known, np.where(kept, flat, 0.0).sum(-1) / np.maximum(count, 1), np.nan)
+        reasons = np.where(known, 0, np.where(missing > 0, missing, UNDEFINED)).astype(np.uint8)
+        found = variable(metric.summary, ("repeat",), mean, reasons, self.attributes(metric))
+        words = {"n_undefined": "left out of its mean, being undefined", "n": "that are there, which its mean is over"}
+        for end, number in (("n_undefined", (why == UNDEFINED).sum(-1)), ("n", count)):
+            about = {"long_name": f"values of {metric.name} {words[end]}", "units": "1"}
+            found[f"{metric.name}_{end}"] = xr.Variable(("repeat",), number, about)
+        return found
+
+    def close(self, found: Variables) -> Variables:
+        """Chance, and which tasks averages are over."""
+        curves, repeats = self.curves, len(self.curves.final)
+        chance = np.broadcast_to(curves.chance, (repeats, len(curves.tasks)))
+        unknown = np.where(np.isnan(chance), np.uint8(NOT_RECORDED if curves.chance_note else UNDEFINED), np.uint8(0))
+        about = {"long_name": "chance that performance was corrected for", "units": "1"}
+        made = variable("chance", ("repeat", "eval_task"), chance, unknown, about)
+        words = {
+            "chance_note": (curves.chance_note, "why chance is not known, and what would help"),
+            "tasks": (", ".join(self.task_names[task] for task in curves.eval_sets), "tasks that averages are over"),
+        }
+        for name, (text, says) in words.items():
+            made[name] = xr.Variable(("repeat",), np.full(repeats, text, object), {"long_name": says})
+        about = {"long_name": "number of tasks that averages are over", "units": "1"}
+        made["n_tasks"] = xr.Variable(("repeat",), np.full(repeats, len(curves.eval_sets)), about)
+        return made

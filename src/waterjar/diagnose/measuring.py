@@ -1,0 +1,251 @@
+"""Measuring: a family builds its inputs once, every metric gets those it reads, and the results are labelled.
+
+A unit is what is measured at once: a run, or the runs of a cell. `Family.load` reads of it what the family's inputs are
+made of; `Loaded.inputs` hands them out, each with its place along the dimensions that `Family.inputs` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from waterjar.diagnose.analysis import Analysis, analysis_of
+from waterjar.diagnose.baseline import find_baselines
+from waterjar.diagnose.labelled import join_runs, label_cells, side_by_side, stamp, variable
+from waterjar.diagnose.pieces import PieceRunner
+from waterjar.diagnose.registry import Family, Metric
+from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
+from waterjar.errors import WaterjarError
+from waterjar.run.reader import Run
+from waterjar.run.study import Entry, Study, load_runs, method_of
+
+Variables = dict[str, xr.Variable]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is measured at once: a run, or the runs of a cell, and of a family that compares those of its baseline."""
+
+    name: str
+    """Of the run, or the id of the cell."""
+    runs: tuple[Run, ...]
+    title: str
+    """The name of the cell in tables."""
+    baseline: Unit | None = None
+    is_baseline: bool = False
+    """Whether it is the baseline itself."""
+    note: str = ""
+    """What is to be said of its baseline."""
+    pieces: PieceRunner = field(default_factory=PieceRunner)
+
+    @property
+    def seeds(self) -> list[int]:
+        """Of all repeats, run by run."""
+        return [seed for run in self.runs for seed in run.seeds]
+
+    @property
+    def repeats(self) -> dict[str, Any]:
+        """The coordinates that every result has."""
+        return {"repeat": np.arange(len(self.seeds)), "seed": ("repeat", self.seeds)}
+
+    def load(self, group: str, only: Collection[str] | None = None) -> xr.Dataset | None:
+        """A group of all runs in memory, joined along `repeat`; None if no run has it. `only` these variables."""
+        return load_runs(self.runs, group, only)
+
+
+class Loaded:
+    """What a family has read of a unit. Families say what is theirs; this is what they have in common."""
+
+    def __init__(self, unit: Unit, coordinates: Mapping[str, Any] | None = None) -> None:
+        self.unit = unit
+        self.coordinates: dict[str, Any] = {**unit.repeats, **(coordinates or {})}
+
+    def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        """Every input of the types wanted, and its place: positions along the dimensions of its type.
+
+        An input of all repeats has the place `()`.
+        """
+        raise NotImplementedError
+
+    def summary(self, metric: Metric, table: Table) -> Variables:
+        """The one number per repeat of a metric that has more."""
+        return {}
+
+    def attributes(self, metric: Metric) -> dict[str, Any]:
+        """Where a metric here differs from its declaration."""
+        return {}
+
+    def measured(self, metric: Metric, made: Result) -> Result:
+        """What a metric gives, or what the family makes of it."""
+        return made
+
+    def close(self, found: Variables) -> Variables:
+        """What stands beside the metrics, when all are there."""
+        return {}
+
+
+class Table:
+    """Values of one metric, filled in place by place; what is never filled in was not recorded."""
+
+    def __init__(self, dims: tuple[str, ...], sizes: Mapping[str, int]) -> None:
+        self.dims = dims
+        shape = tuple(sizes.get(dim, 0) for dim in dims)
+        self.values = np.full(shape, np.nan)
+        self.reasons = np.full(shape, NOT_RECORDED, np.uint8)
+        self.counts = np.zeros(shape, np.int64)
+        self.errors: Any = None
+
+    def put(self, place: tuple[Any, ...], result: Result) -> None:
+        """One result at its place."""
+        self.values[place], self.reasons[place], self.counts[place] = result.value, result.code, result.n
+        if self.errors is None and np.any(np.isfinite(result.standard_error)):
+            self.errors = np.full(self.values.shape, np.nan)
+        if self.errors is not None:
+            self.errors[place] = result.standard_error
+
+    def labelled(self, name: str, attributes: Mapping[str, Any] | None = None) -> Variables:
+        """As variables: the values, why some are missing, and standard errors where there are any."""
+        found = variable(name, self.dims, self.values, self.reasons, attributes)
+        if self.errors is not None:
+            why = np.where(np.isnan(self.errors), np.where(self.reasons > 0, self.reasons, UNDEFINED), 0)
+            found |= variable(f"{name}_se", self.dims, self.errors, why.astype(np.uint8))
+        return found
+
+
+def measure(family: Family, source: Run | Study, given: Mapping[str, Any]) -> xr.Dataset:
+    """A run over (repeat, ...), or a study over (cell, seed, ...), with the settings that count; nothing is kept."""
+    if not isinstance(source, Run | Study):
+        raise WaterjarError(f"{source!r} is neither a run nor a study: open it with open_run or open_study")
+    study = source if isinstance(source, Study) else study_of(source)
+    analysis = analysis_of(study, settings={family.name: given})
+    settings = analysis.settings_of(family)
+    if isinstance(source, Run):
+        if not has_groups(source, family.needs):
+            raise WaterjarError(f"{source.path} has recorded no {_words(family.needs)}: there is nothing to measure")
+        note = "a single run has no baseline: measure the study"
+        unit = Unit(source.path.name, (source,), method_of(source.config) or source.path.name, note=note)
+        return stamp(measure_unit(family, unit, settings), family, settings, study)
+    results = {unit.name: measure_unit(family, unit, settings) for unit in units_of(family, study, analysis)}
+    return assemble(family, results, study, settings)
+
+
+def study_of(run: Run) -> Study:
+    """A single run as a study of one."""
+    about = {key: run.attributes[key] for key in ("run_id", "cell_id", "status", "config", "progress")}
+    return Study(run.path.parent, [Entry(name=run.path.name, seeds=run.seeds, root_hash=run.root_hash, **about)])
+
+
+def units_of(
+    family: Family,
+    study: Study,
+    analysis: Analysis,
+    opened: dict[str, Run] | None = None,
+    pieces: PieceRunner | None = None,
+) -> list[Unit]:
+    """The units of a study that have recorded what the family needs; `opened` are runs that are open already."""
+    runs = {} if opened is None else opened
+    for entry in study.entries:
+        if entry.name not in runs:
+            runs[entry.name] = Run(study.path / entry.name)
+    able = [entry for entry in study.entries if has_groups(runs[entry.name], family.needs)]
+    if not able:
+        raise WaterjarError(f"no run has recorded {_words(family.needs)}")
+    part, how = Study(study.path, able), pieces or PieceRunner()
+    if family.scope == "run":
+        return [Unit(entry.name, (runs[entry.name],), "", pieces=how) for entry in able]
+    names = study.cell_names
+    cells = {
+        cell: Unit(cell, tuple(runs[entry.name] for entry in entries), names[cell], pieces=how)
+        for cell, entries in part.cells.items()
+    }
+    if not family.compared:
+        return list(cells.values())
+    found, notes = find_baselines(part, analysis.settings_of(family).baseline, analysis.rule, runs)
+    return [
+        Unit(cell, one.runs, one.title, cells.get(str(found[cell])), found[cell] == cell, notes.get(cell, ""), how)
+        for cell, one in cells.items()
+    ]
+
+
+def has_groups(run: Run, needs: Sequence[str]) -> bool:
+    """Whether what a family needs was recorded; `features|weights` needs one of the two."""
+
+    def there(need: str) -> bool:
+        return any(group == need or group.startswith(f"{need}/") for group in run.groups)
+
+    return all(any(there(part) for part in need.split("|")) for need in needs)
+
+
+def _words(needs: Sequence[str]) -> str:
+    return " and ".join(needs).replace("|", " or ")
+
+
+def measure_unit(
+    family: Family,
+    unit: Unit,
+    settings: Any,
+    wanted: Iterable[Metric] | None = None,
+    before: xr.Dataset | None = None,
+) -> xr.Dataset:
+    """The metrics of a unit, over (repeat, ...); `before` has those that are not `wanted` now."""
+    loaded = family.load(unit, settings)
+    metrics = list(family.metrics.values() if wanted is None else wanted)
+    readers: dict[type, list[Metric]] = {}
+    for metric in metrics:
+        readers.setdefault(metric.input, []).append(metric)
+    sizes = {name: len(one[1] if isinstance(one, tuple) else one) for name, one in loaded.coordinates.items()}
+    tables: dict[str, Table] = {}
+    for given, place in loaded.inputs(readers.keys()):
+        for metric in readers[type(given)]:
+            made = metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
+            result, beside = made if isinstance(made, tuple) else (made, {})
+            for name, one, dims in [(metric.name, result, metric.dims), *_beside(metric, beside)]:
+                if one is not None:
+                    if name not in tables:
+                        tables[name] = Table((*family.inputs[metric.input], *dims), sizes)
+                    tables[name].put(place, loaded.measured(metric, one))
+    found: Variables = {} if before is None else {str(k): v.variable for k, v in before.data_vars.items()}
+    for metric in metrics:
+        found |= _labelled(metric, tables, loaded, (*family.inputs[metric.input], *metric.dims), sizes)
+    found |= loaded.close(found)
+    coordinates = {name: found.pop(name) for name in list(found) if found[name].dims == (name,)}
+    return xr.Dataset(found, {**coordinates, **loaded.coordinates})
+
+
+def _beside(metric: Metric, made: Mapping[str, Result]) -> list[tuple[str, Result, tuple[str, ...]]]:
+    return [(name, result, metric.beside[name].dims) for name, result in made.items()]
+
+
+def _labelled(
+    metric: Metric, tables: Mapping[str, Table], loaded: Loaded, dims: tuple[str, ...], sizes: Mapping[str, int]
+) -> Variables:
+    """A metric's variables: its own, what stands beside it, and its one number per repeat."""
+    table = tables.get(metric.name)
+    if table is None:
+        if metric.optional:
+            return {}
+        table = Table(dims, sizes)
+    found = table.labelled(metric.name, loaded.attributes(metric))
+    for name, about in metric.beside.items():
+        if name in tables:
+            attributes = {"long_name": about.long_name, "units": about.units, **about.attributes}
+            found |= tables[name].labelled(name, {key: value for key, value in attributes.items() if value})
+    return found | loaded.summary(metric, table)
+
+
+def assemble(family: Family, results: Mapping[str, xr.Dataset], study: Study, settings: Any) -> xr.Dataset:
+    """Results of units as one Dataset over (cell, seed, ...), labelled and stamped."""
+    cells: dict[str, xr.Dataset] = {}
+    for cell, entries in study.cells.items():
+        if family.scope == "cell":
+            if cell in results:
+                cells[cell] = results[cell]
+        else:
+            parts = {entry.name: results[entry.name] for entry in entries if entry.name in results}
+            if parts:
+                cells[cell] = join_runs(parts)
+    return stamp(label_cells(side_by_side(cells, study), study), family, settings, study)

@@ -1,0 +1,171 @@
+"""Settings of a family: the keyword arguments of its `measure`, as a pydantic model, and faults in words.
+
+    @settings_of("plasticity")
+    def measure(source: Run | Study, *, tau: Real = 0.1, eval_sets: Names | None = None) -> xr.Dataset: ...
+
+The signature is the only place where a setting stands: its name, its type (a `Literal` where it is a choice) and its
+default. `Annotated[..., Expected("an accuracy in (0, 1]")]` says in words what was expected.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import math
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+
+from waterjar.errors import WaterjarError, unknown_name
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a setting is expected to be, in words: "expected ..."."""
+
+    words: str
+
+
+def _each_once(names: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("one of them stands twice")
+    return names
+
+
+def _one_is_a_list(names: Any) -> Any:
+    return (names,) if isinstance(names, str) else names
+
+
+Real = Annotated[float, Field(allow_inf_nan=False), Expected("a number")]
+Whole = Annotated[int, Field(ge=0), Expected("a whole number from 0 on")]
+Count = Annotated[int, Field(ge=1), Expected("a whole number, at least 1")]
+Share = Annotated[float, Field(gt=0.0, lt=1.0), Expected("a number between 0 and 1")]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False), Expected("a number above 0")]
+Names = Annotated[
+    tuple[str, ...],
+    Field(min_length=1),
+    BeforeValidator(_one_is_a_list),
+    AfterValidator(_each_once),
+    Expected("a list of names, each once"),
+]
+
+
+def settings_of(family: str) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]:
+    """Make a function whose signature has the settings of a family measure that family.
+
+    Settings that are not given are those of the study's declaration, or else the defaults.
+    """
+
+    def decorate(signature: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+        @functools.wraps(signature)
+        def measure(source: Any, **given: Any) -> Any:
+            from waterjar.diagnose.registry import find_family  # noqa: PLC0415 - the registry imports us
+
+            return find_family(family).measure(source, **given)
+
+        return measure  # type: ignore[return-value]
+
+    return decorate
+
+
+def model_of(signature: Callable[..., Any], family: str) -> type[BaseModel]:
+    """The keyword arguments of a function as a pydantic model, frozen, which takes nothing else."""
+    hints = typing.get_type_hints(signature, include_extras=True)
+    parameters = [p for p in inspect.signature(signature).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    fields: dict[str, Any] = {p.name: (hints[p.name], p.default) for p in parameters}
+    config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
+    return create_model(f"{family.capitalize()}Settings", __config__=config, **fields)
+
+
+def parse(model: type[BaseModel], given: Mapping[str, Any], family: str) -> BaseModel:
+    """Settings from what a person wrote; what is wrong with them is one error, a line each."""
+    for name in given:
+        if name not in model.model_fields:
+            raise unknown_name(f"{family}: setting", name, model.model_fields)
+    values = {name: plain(value) for name, value in given.items()}
+    try:
+        found = model.model_validate(values)
+        json.dumps(dump(found))  # a result says in JSON how it was made
+    except ValidationError as error:
+        wrong = dict.fromkeys(str(fault["loc"][0]) for fault in error.errors())
+        lines = [str(_fault(family, name, given[name], model)) for name in wrong]
+        raise WaterjarError("\n".join(lines)) from None
+    except (TypeError, ValueError) as error:
+        raise WaterjarError(f"{family}: settings are numbers, text, lists and the like: {error}") from None
+    return found
+
+
+def dump(settings: BaseModel) -> dict[str, Any]:
+    """Settings as plain data for JSON."""
+    return {name: _listed(getattr(settings, name)) for name in type(settings).model_fields}
+
+
+def plain(value: Any) -> Any:
+    """Numpy's numbers and arrays as Python's, lists as tuples.
+
+    Narrow floats are read by their shortest digits: np.float32(0.6) was meant as 0.6 and not as 0.6000000238.
+
+    >>> plain([np.float32(0.6), np.arange(2)])
+    (0.6, (0, 1))
+    """
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, np.floating):
+        return float(str(value))
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return tuple(plain(item) for item in value)
+    return value
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _listed(item) for key, item in value.items()}
+    return [_listed(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _fault(family: str, name: str, value: Any, model: type[BaseModel]) -> WaterjarError:
+    """One setting that is not what it should be: which, what it is, and what was expected."""
+    annotation = typing.get_type_hints(model, include_extras=True)[name]
+    options = [option for part in (annotation, *typing.get_args(annotation)) for option in _options(part)]
+    if options and (isinstance(value, str) or len(options) > 1):
+        return unknown_name(f"{family}: {name}", value, options)
+    words, none = _expected(annotation)
+    return WaterjarError(f"{family}: {name}={value!r}: expected {words}{', or None' if none else ''}")
+
+
+def _options(annotation: Any) -> list[Any]:
+    return list(typing.get_args(annotation)) if typing.get_origin(annotation) is Literal else []
+
+
+def _expected(annotation: Any) -> tuple[str, bool]:
+    """What an annotation expects, in words, and whether None would do."""
+    if typing.get_origin(annotation) is Annotated:
+        told = [part.words for part in annotation.__metadata__ if isinstance(part, Expected)]
+        if told:
+            return told[-1], type(None) in typing.get_args(typing.get_args(annotation)[0])
+        return _expected(typing.get_args(annotation)[0])
+    parts = typing.get_args(annotation)
+    if type(None) in parts:
+        rest = [_expected(part)[0] for part in parts if part is not type(None)]
+        return " or ".join(rest), True
+    words = {bool: "True or False", str: "text", float: "a number", int: "a whole number"}
+    return words.get(annotation, "something else"), False
+
+
+def finite(values: tuple[float, ...]) -> tuple[float, ...]:
+    """Refuse numbers that are not finite."""
+    if not all(math.isfinite(value) for value in values):
+        raise ValueError("finite numbers are needed")
+    return values
