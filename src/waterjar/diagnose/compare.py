@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from waterjar.diagnose.baseline import default_baseline, find_baselines
 from waterjar.diagnose.registry import find_metric
-from waterjar.diagnose.rigidity.baseline import find_baselines
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.stats.corrections import correct
@@ -19,36 +19,35 @@ _CORRECTED = ["p_corrected", "correction", "family", "family_size", "family_miss
 
 def compare_cells(
     diagnosis: Diagnosis,
-    names: Sequence[str],
+    names: Sequence[str] | None = None,
     *,
-    baseline: str,
-    paired: bool = True,
-    test: str | None = None,
-    correction: str = "holm",
+    baseline: str | None = None,
     family: Sequence[str] = (),
-    alpha: float = 0.05,
 ) -> pd.DataFrame:
     """One row per metric and cell: mean with interval, difference to its baseline, corrected p, effect size.
 
-    `baseline` is a scenario (every cell is compared with the cell of that scenario which has its settings: one per
-    backbone, say) or the name of one cell. The columns are those of `stats.compare_many`, with `baseline` beside
-    them. Cells without a baseline keep their means, and `reason` says why they are not compared. `improvement` is the
-    probability that a seed of the cell is better than its partner, by the metric's direction; `missing` counts the
-    reasons of missing values, `roots` has the root hashes of the cell's runs.
+    Metrics and baseline are those named here; else the few that matter, and the baseline of the diagnosis. A baseline
+    is a rule or scenario (every cell is compared with the cell of it that has its settings: one per backbone, say) or
+    the name of one cell. Tests are those of the diagnosis (see `Analysis.tests`). The columns are those of
+    `stats.compare_many`, with `baseline` beside them. Cells without a baseline keep their means, and `reason` says why
+    they are not compared. `improvement` is the probability that a seed of the cell is better than its partner, by the
+    metric's direction; `missing` counts the reasons of missing values, `roots` has the root hashes of the cell's runs.
     """
-    study = diagnosis.study
+    study, how = diagnosis.study, diagnosis.analysis.test_settings
+    names = diagnosis.main_metrics() if names is None else list(dict.fromkeys(names))
     if not names:
-        raise WaterjarError("no metrics are named: name some, such as ad, pd, sfr_rel; docs/metrics.md lists them")
-    names = list(dict.fromkeys(names))
+        why = "; ".join(f"{family}: {text}" for family, text in diagnosis.passed_over.items())
+        raise WaterjarError(f"nothing to compare by: {why or 'no metric has a value'}. Name some metrics")
     relative = [name for name in names if find_metric(name).relative]
-    if relative and not paired:
+    if relative and not how.paired:
         raise WaterjarError(
             f"{', '.join(relative)}: these are differences to the baseline, taken seed by seed. Leave out --unpaired, "
             "or compare the accuracies themselves (patched_accuracy, masked_accuracy)"
         )
-    found, notes = find_baselines(study, baseline)
+    chosen = baseline or diagnosis.analysis.baseline_name or default_baseline(study)[0]
+    found, notes = find_baselines(study, chosen, diagnosis.analysis.rule)
     if not any(found.values()):
-        raise WaterjarError(f"baseline '{baseline}': {next(iter(notes.values()))}")
+        raise WaterjarError(f"baseline '{chosen}': {next(iter(notes.values()))}")
     rows = diagnosis.table(names).rename(columns={"name": "group"})
     shown = study.cell_names
     parts = []
@@ -58,10 +57,10 @@ def compare_cells(
         if base is None:
             for cell in members:
                 alone = block[block.group == shown[cell]]
-                made = compare_many(alone, baseline=shown[cell], paired=paired, alpha=alpha)
+                made = compare_many(alone, baseline=shown[cell], paired=how.paired, alpha=how.alpha)
                 parts.append(made.assign(is_baseline=False, baseline="", baseline_note="", reason=notes.get(cell, "")))
         else:
-            made = compare_many(block, baseline=shown[base], paired=paired, test=test, alpha=alpha)
+            made = compare_many(block, baseline=shown[base], paired=how.paired, test=how.test, alpha=how.alpha)
             told = {shown[cell]: notes.get(cell, "") for cell in members}
             parts.append(made.assign(baseline=shown[base], baseline_note=made.group.map(told)))
     table = pd.concat(parts, ignore_index=True).drop(columns=_CORRECTED)
@@ -76,8 +75,8 @@ def compare_cells(
     table = table.iloc[
         sorted(range(len(table)), key=lambda i: (order[table.metric[i]], table.baseline[i], not table.is_baseline[i]))
     ].reset_index(drop=True)
-    table = correct(table, family=family, method=correction)
-    table["significant"] = table["p_corrected"] <= alpha
+    table = correct(table, family=family, method=how.correction)
+    table["significant"] = table["p_corrected"] <= how.alpha
     return table
 
 

@@ -7,7 +7,7 @@ made of; `Loaded.inputs` hands them out, each with its place along the dimension
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ class Unit:
     note: str = ""
     """What is to be said of its baseline."""
     pieces: PieceRunner = field(default_factory=PieceRunner)
+    kept: dict[str, xr.Dataset | None] | None = None
+    """Groups that were read, where others read them, too: a baseline's."""
 
     @property
     def seeds(self) -> list[int]:
@@ -54,7 +56,11 @@ class Unit:
 
     def load(self, group: str, only: Collection[str] | None = None) -> xr.Dataset | None:
         """A group of all runs in memory, joined along `repeat`; None if no run has it. `only` these variables."""
-        return load_runs(self.runs, group, only)
+        if self.kept is None:
+            return load_runs(self.runs, group, only)
+        if group not in self.kept:
+            self.kept[group] = load_runs(self.runs, group)
+        return self.kept[group]
 
 
 class Loaded:
@@ -158,15 +164,15 @@ def units_of(
     if family.scope == "run":
         return [Unit(entry.name, (runs[entry.name],), "", pieces=how) for entry in able]
     names = study.cell_names
-    cells = {
-        cell: Unit(cell, tuple(runs[entry.name] for entry in entries), names[cell], pieces=how)
-        for cell, entries in part.cells.items()
-    }
+    cells: dict[str, Unit] = {}
+    for cell, entries in part.cells.items():
+        own = tuple(runs[entry.name] for entry in entries)
+        cells[cell] = Unit(cell, own, names[cell], pieces=how, kept={} if family.compared else None)
     if not family.compared:
         return list(cells.values())
     found, notes = find_baselines(part, analysis.settings_of(family).baseline, analysis.rule, runs)
     return [
-        Unit(cell, one.runs, one.title, cells.get(str(found[cell])), found[cell] == cell, notes.get(cell, ""), how)
+        replace(one, baseline=cells.get(str(found[cell])), is_baseline=found[cell] == cell, note=notes.get(cell, ""))
         for cell, one in cells.items()
     ]
 

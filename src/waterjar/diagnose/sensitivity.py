@@ -7,14 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from waterjar.diagnose.over_seeds import over_seeds
 from waterjar.diagnose.registry import families, find_metric
-from waterjar.diagnose.study import diagnose, tidy
+from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.identity import SEED_KEYS
-from waterjar.run.root import read_root
+from waterjar.run.reader import Run
 from waterjar.run.study import Study, flat, name_cells
 from waterjar.stats.correlation import correlate_pair
-from waterjar.stats.intervals import mean_interval
 
 _WORDS = {"tau": "threshold"}
 """What papers call a setting of ours."""
@@ -27,8 +27,8 @@ def sensitivity(
     *,
     values: Sequence[Any] | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A metric over one setting: (means with intervals, trends).
+) -> tuple[pd.DataFrame, pd.DataFrame, Diagnosis]:
+    """A metric over one setting: (means with intervals, trends, and what was measured last).
 
     `over` is a key of the runs' config (`shortcut.rate`, or its end where that is unique; a shortcut's kind stands
     for `shortcut`: `patch.rate`), or a setting of the metric's family, which then is measured at each of `values`.
@@ -40,42 +40,43 @@ def sensitivity(
     declared = find_metric(metric)
     family = families()[declared.family]
     key = _WORDS.get(over, over)
-    if key in family.defaults:
-        points, trends = _over_diagnosis(study, metric, key, values, settings or {}), pd.DataFrame()
+    if key in family.settings_model.model_fields:
+        points, found = _over_diagnosis(study, metric, key, values, settings or {})
+        trends = pd.DataFrame()
     else:
         if values is not None:
             raise WaterjarError(
                 f"values are for settings of {family.name}; '{over}' is one of the runs, which have theirs"
             )
-        key = _config_key(over, study, list(family.defaults))
-        points = _over_runs(study, metric, key, settings or {})
+        key = _config_key(over, study, list(family.settings_model.model_fields))
+        points, found = _over_runs(study, metric, key, settings or {})
         trends = _trends(points)
-    return _means(points, key), trends
+    return _means(points, key), trends, found
 
 
-def _over_runs(study: Study, metric: str, key: str, settings: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+def _over_runs(
+    study: Study, metric: str, key: str, settings: Mapping[str, Mapping[str, Any]]
+) -> tuple[pd.DataFrame, Diagnosis]:
     if key in SEED_KEYS:
         raise WaterjarError(f"{key} is what results are averaged over: name another setting")
     configs = {cell: flat(entries[0].config) for cell, entries in study.cells.items()}
     with_key = {cell: config for cell, config in configs.items() if key in config}
     groups = _groups(study, with_key, key)
-    found = diagnose(study, only=[metric], settings=settings).table([metric])
-    found = found[found.cell.isin(list(with_key))]
-    at = [with_key[cell][key] for cell in found.cell]
-    points = found.assign(
-        group=[groups[cell] for cell in found.cell], at=pd.Series(at, index=found.index, dtype=object)
-    )
+    found = diagnose(study, only=[metric], settings=settings)
+    rows = found.table([metric])
+    rows = rows[rows.cell.isin(list(with_key))]
+    at = [with_key[cell][key] for cell in rows.cell]
+    points = rows.assign(group=[groups[cell] for cell in rows.cell], at=pd.Series(at, index=rows.index, dtype=object))
     if len({repr(value) for value in at}) < 2:
         raise WaterjarError(f"all runs have {key} = {at[0]!r}: a study with two values or more can show an influence")
-    return points
+    return points, found
 
 
 def _groups(study: Study, configs: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, str]:
     """cell -> the name of the group of cells that differ from it in nothing but the key: settings and data alike."""
     names = name_cells(configs, leave_out=key)
     prints = {
-        cell: str(read_root(study.path / study.cells[cell][0].name)["attributes"].get("data_fingerprint"))
-        for cell in configs
+        cell: str(Run(study.path / study.cells[cell][0].name).attributes.get("data_fingerprint")) for cell in configs
     }
     several = {name for name in names.values() if len({prints[cell] for cell in names if names[cell] == name}) > 1}
     return {cell: f"{name}, data {prints[cell][:8]}" if name in several else name for cell, name in names.items()}
@@ -83,7 +84,7 @@ def _groups(study: Study, configs: Mapping[str, Mapping[str, Any]], key: str) ->
 
 def _over_diagnosis(
     study: Study, metric: str, key: str, values: Sequence[Any] | None, settings: Mapping[str, Mapping[str, Any]]
-) -> pd.DataFrame:
+) -> tuple[pd.DataFrame, Diagnosis]:
     if not values:
         raise WaterjarError(
             f"{key} is a setting of the diagnosis: give the values to try, such as --values 0.4,0.5,0.6"
@@ -92,9 +93,9 @@ def _over_diagnosis(
     for value in values:
         own = {**settings.get(declared.family, {}), key: value}
         found = diagnose(study, only=[metric], settings={**settings, declared.family: own})
-        part = tidy(found.results[declared.family], declared, study)
+        part = found.table([metric])
         parts.append(part.assign(group=part["name"], at=pd.Series([value] * len(part), index=part.index, dtype=object)))
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True), found
 
 
 def _config_key(over: str, study: Study, own: list[str]) -> str:
@@ -121,10 +122,9 @@ def _means(points: pd.DataFrame, key: str) -> pd.DataFrame:
     for group, of_group in points.groupby("group", sort=False):
         for at in _in_order(of_group["at"]):
             part = of_group[[repr(value) == repr(at) for value in of_group["at"]]]
-            interval = mean_interval(part.value.to_numpy())
-            reasons = ", ".join(f"{n} {why}" for why, n in part[part.value.isna()].reason.value_counts().items())
-            rows.append((group, key, at, interval.estimate, interval.low, interval.high, interval.n,
-                         interval.n_missing, reasons or interval.reason))  # fmt: skip
+            found = over_seeds(part.value.to_numpy(float), part.reason.tolist())
+            numbers = (found.mean, found.low, found.high, found.n, found.seeds - found.n)
+            rows.append((group, key, at, *numbers, found.why))
     columns = ["group", "setting", "value", "mean", "low", "high", "n", "n_missing", "reason"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -34,7 +34,8 @@ class Expected:
     words: str
 
 
-def _each_once(names: tuple[Any, ...]) -> tuple[Any, ...]:
+def each_once(names: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse what stands twice."""
     if len(set(names)) < len(names):
         raise ValueError("one of them stands twice")
     return names
@@ -53,7 +54,7 @@ Names = Annotated[
     tuple[str, ...],
     Field(min_length=1),
     BeforeValidator(_one_is_a_list),
-    AfterValidator(_each_once),
+    AfterValidator(each_once),
     Expected("a list of names, each once"),
 ]
 

@@ -63,6 +63,22 @@ class Diagnosis:
         own = {key: result[metric.scalar].attrs.get(key, getattr(metric, key)) for key in ("direction", "units")}
         return dataclasses.replace(metric, **own)
 
+    def main_metrics(self) -> list[str]:
+        """The few metrics of every family that matter most and have a value somewhere; the lead's come first."""
+        order = sorted(self.results, key=lambda family: (family != self.analysis.lead, family))
+        ranked = [
+            (order.index(metric.family), metric.matters, name)
+            for name, metric in metrics().items()
+            if metric.matters and metric.family in order
+        ]
+        found = []
+        for _, _, name in sorted(ranked):
+            metric = find_metric(name)
+            values = self.results[metric.family].get(metric.scalar)
+            if values is not None and bool(values.notnull().any()):
+                found.append(name)
+        return found
+
     def table(self, names: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per metric, cell and seed. Metrics that were not measured are an error if asked for by name."""
         wanted = [find_metric(name) for name in names] if names is not None else list(metrics().values())

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import xarray as xr
-
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 from waterjar.diagnose.rigidity.pair import Pair
-from waterjar.diagnose.rigidity.quantities import per_seed
 from waterjar.diagnose.rigidity.side import EVAL_SETS
 
 _WHAT = {
@@ -25,9 +23,9 @@ _WHAT = {
 }
 
 
-def _at_checkpoint(role: str, name: str) -> Callable[[Pair], dict[str, xr.Variable]]:
-    def compute(pair: Pair) -> dict[str, xr.Variable]:
-        return per_seed(name, pair.final(role))
+def _at_checkpoint(role: str) -> Callable[[Pair], Result]:
+    def compute(pair: Pair) -> Result:
+        return pair.final(role)
 
     return compute
 
@@ -43,4 +41,5 @@ for _role, (_name, _words, _symbol) in _WHAT.items():
         citation="Gu & Shi, The Einstellung Rigidity Index",
         needs=(f"performance[{EVAL_SETS[_role]}]", "performance[t2_validation]"),
         symbol=_symbol,
-    )(_at_checkpoint(_role, _name))
+        matters={"normal": 4, "masked": 5}.get(_role, 0),
+    )(_at_checkpoint(_role))

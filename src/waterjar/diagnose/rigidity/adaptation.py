@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.labelled import NOT_RECORDED, variable
-from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import Result
+from waterjar.diagnose.registry import Beside, metric
+from waterjar.diagnose.result import NEVER_REACHED, Codes, Floats, Result
 from waterjar.diagnose.rigidity.curves import (
-    NEVER_REACHED,
-    Codes,
     Crossing,
-    Floats,
     check_curve,
     check_epochs,
     check_threshold,
@@ -23,7 +16,6 @@ from waterjar.diagnose.rigidity.curves import (
     trailing_mean,
 )
 from waterjar.diagnose.rigidity.pair import Pair
-from waterjar.diagnose.rigidity.side import Side
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
 
@@ -117,31 +109,14 @@ def restricted(own: Crossing, budget: float) -> Crossing:
     return Crossing(epoch, np.where(own.reason == NEVER_REACHED, 0, own.reason).astype(np.uint8))
 
 
-def crossings(side: Side | None, like: Side, thresholds: ArrayLike, window: int) -> Crossing:
-    """E of every seed at every threshold, (repeat, threshold); `not_recorded` throughout where there is no side."""
-    levels = np.atleast_1d(np.asarray(thresholds, np.float64))
-    if side is None:
-        shape = (like.seeds.size, levels.size)
-        return Crossing(np.full(shape, np.nan), np.full(shape, NOT_RECORDED, np.uint8))
-    smoothed = trailing_mean(side.values["normal"], window)[:, None, :]
-    return first_epoch_at(smoothed, levels, epochs=side.epochs, reasons=side.reasons["normal"][:, None, :])
-
-
-def both_crossings(pair: Pair) -> tuple[Crossing, Crossing]:
-    """E of learner and baseline at the threshold of the rules, (repeat,) each."""
-    level, window = pair.rules.threshold, pair.rules.window
-    own = crossings(pair.learner, pair.learner, level, window)
-    other = crossings(pair.baseline, pair.learner, level, window)
-    return Crossing(own.epoch[:, 0], own.reason[:, 0]), Crossing(other.epoch[:, 0], other.reason[:, 0])
-
-
-def censored_flags(name: str, found: Crossing, dims: list[str]) -> dict[str, xr.Variable]:
+def flags(found: Crossing) -> Result:
     """1 where a side never reached the threshold, 0 where it did, missing where it was not measured."""
     known = (found.reason == 0) | (found.reason == NEVER_REACHED)
-    values = np.where(known, found.reason == NEVER_REACHED, np.nan).astype(np.float64)
-    codes = np.where(known, 0, found.reason).astype(np.uint8)
-    attributes: dict[str, Any] = {"long_name": "never reached the threshold", "flag_values": [0, 1]}
-    return variable(name, dims, values, codes, {**attributes, "flag_meanings": "reached never_reached"})
+    return Result.of(np.where(known, found.reason == NEVER_REACHED, np.nan), found.reason)
+
+
+FLAG = {"flag_values": [0, 1], "flag_meanings": "reached never_reached"}
+_FLAGS = Beside((), "never reached the threshold", "", FLAG)
 
 
 @metric(
@@ -156,9 +131,9 @@ def censored_flags(name: str, found: Crossing, dims: list[str]) -> dict[str, xr.
     needs=_NEEDS,
     symbol="E",
 )
-def _epoch(pair: Pair) -> dict[str, xr.Variable]:
-    own, _ = both_crossings(pair)
-    return variable("adaptation_epoch", ["repeat"], own.epoch, own.reason)
+def _epoch(pair: Pair) -> Result:
+    own, _ = pair.at_threshold
+    return Result.of(*own)
 
 
 @metric(
@@ -172,21 +147,17 @@ def _epoch(pair: Pair) -> dict[str, xr.Variable]:
     needs=_NEEDS,
     symbol="AD",
     relative=True,
+    beside={
+        "baseline_adaptation_epoch": Beside((), "", "epoch"),
+        "ad_censored_learner": _FLAGS,
+        "ad_censored_baseline": _FLAGS,
+    },
 )
-def _delay(pair: Pair) -> dict[str, xr.Variable]:
-    own, other = both_crossings(pair)
-    found = delay(own, other)  # without a baseline there is none: `adaptation_epoch` has what is known, E
-    counts = {
-        side: np.array(float((crossing.reason == NEVER_REACHED).sum()))
-        for side, crossing in (("learner", own), ("baseline", other))
+def _delay(pair: Pair) -> tuple[Result, dict[str, Result]]:
+    own, other = pair.at_threshold
+    beside = {
+        "baseline_adaptation_epoch": Result.of(*other),
+        "ad_censored_learner": flags(own),
+        "ad_censored_baseline": flags(other),
     }
-    return {
-        **variable("ad", ["repeat"], found.epoch, found.reason),
-        **variable("baseline_adaptation_epoch", ["repeat"], other.epoch, other.reason, {"units": "epoch"}),
-        **censored_flags("ad_censored_learner", own, ["repeat"]),
-        **censored_flags("ad_censored_baseline", other, ["repeat"]),
-        **{
-            f"ad_n_censored_{side}": xr.Variable([], count, {"long_name": f"seeds whose {side} never got there"})
-            for side, count in counts.items()
-        },
-    }
+    return Result.of(*delay(own, other)), beside  # without a baseline there is none: E alone is known

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-import xarray as xr
 
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
-from waterjar.diagnose.rigidity.adaptation import both_crossings, delay
+from waterjar.diagnose.rigidity.adaptation import delay
 from waterjar.diagnose.rigidity.deficit import performance_deficit
 from waterjar.diagnose.rigidity.pair import Pair
-from waterjar.diagnose.rigidity.quantities import Number, as_number, as_result, per_seed
+from waterjar.diagnose.rigidity.quantities import Number, as_result
 from waterjar.diagnose.rigidity.reliance import shortcut_reliance
-from waterjar.diagnose.rigidity.settings import check_weights
 from waterjar.errors import WaterjarError
-from waterjar.run.schema import REASONS
 
 WEIGHTS = (0.4, 0.4, 0.2)
 
 
 def rigidity_composite(
-    ad: Number, pd: Number, sfr_rel: Number, *, budget: float, weights: tuple[float, float, float] = WEIGHTS
+    ad: Number, pd: Number, sfr_rel: Number, *, budget: float, weights: Sequence[float] = WEIGHTS
 ) -> Result:
     """w_1 AD / budget + w_2 PD + w_3 SFR_rel, signed.
 
@@ -30,21 +29,24 @@ def rigidity_composite(
     >>> round(float(rigidity_composite(-5, -0.1, 0.2, budget=10)), 3)
     -0.2
     """
-    right = f"budget={budget!r}: the number of epochs, above 0,"
-    epochs = as_number(budget, right)
-    if not 0 < epochs < np.inf:
-        raise WaterjarError(f"{right} would be right")
-    factors = check_weights(weights)
+    if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < np.inf:
+        raise WaterjarError(f"budget={budget!r}: expected the number of epochs, above 0")
+    factors = np.asarray(weights, np.float64)
+    if factors.shape != (3,) or not np.isfinite(factors).all():
+        raise WaterjarError(f"weights={weights!r}: expected three numbers, one each of AD, PD and SFR_rel")
     terms = [
         as_result(ad, "ad", -np.inf, np.inf),
         as_result(pd, "pd", -1.0, 1.0),
         as_result(sfr_rel, "sfr_rel", -2.0, 2.0),
     ]
+    codes = np.asarray(0)
     for term in terms:
-        if term.reason != "present":
-            return Result.missing(term.reason, term.note, censored=term.censored)
-    scaled = (terms[0].value / epochs, terms[1].value, terms[2].value)
-    return Result(float(sum(weight * value for weight, value in zip(factors, scaled, strict=True))))
+        codes = np.where(codes > 0, codes, term.code)
+    parts = [np.divide(terms[0].value, budget), terms[1].value, terms[2].value]
+    total = sum(factor * np.asarray(part) for factor, part in zip(factors, parts, strict=True))
+    censored = np.logical_or.reduce([np.broadcast_to(term.censored, np.shape(total)) for term in terms])
+    note = next((term.note for term in terms if term.note), "")
+    return Result.of(total, codes, censored=censored[()], note=note)
 
 
 @metric(
@@ -54,23 +56,17 @@ def rigidity_composite(
     formula="0.4 AD / budget + 0.4 PD + 0.2 SFR_rel, signed",
     citation="Gu & Shi, The Einstellung Rigidity Index; weights of the waterjar specification",
     needs=("performance[t2_shortcut_normal]", "performance[t2_shortcut_masked]", "performance[t2_validation]"),
+    optional=True,
 )
-def _composite(pair: Pair) -> dict[str, xr.Variable]:
-    weights = pair.rules.weights
-    if weights is None:
-        return {}
-    found = delay(*both_crossings(pair))
-    results = []
+def _composite(pair: Pair) -> Result | None:
+    if not pair.settings.composite:
+        return None
     normal, masked = pair.final("normal"), pair.final("masked")
     their_normal, their_masked = pair.baseline_final("normal"), pair.baseline_final("masked")
-    for i in range(pair.learner.seeds.size):
-        code = int(found.reason[i])
-        censored = REASONS[code] == "never_reached"
-        ad = Result.missing(REASONS[code], censored=censored) if code else Result(float(found.epoch[i]))
-        pd = performance_deficit(normal[i], their_normal[i])
-        sfr_rel = shortcut_reliance(normal[i], masked[i], shortcut_reliance(their_normal[i], their_masked[i]))
-        results.append(rigidity_composite(ad, pd, sfr_rel, budget=pair.budget, weights=weights))
-    words = ", ".join(
-        f"{weight:g} {name}" for weight, name in zip(weights, ("AD/budget", "PD", "SFR_rel"), strict=True)
+    return rigidity_composite(
+        Result.of(*delay(*pair.at_threshold)),
+        performance_deficit(normal, their_normal),
+        shortcut_reliance(normal, masked, shortcut_reliance(their_normal, their_masked)),
+        budget=float(pair.budget),
+        weights=pair.settings.weights,
     )
-    return per_seed("eri_composite", results, {"weights": list(weights), "comment": f"{words}; signed"})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import xarray as xr
-
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 from waterjar.diagnose.rigidity.pair import Pair
-from waterjar.diagnose.rigidity.quantities import minus, per_seed
+from waterjar.diagnose.rigidity.quantities import minus
 
 
 @metric(
@@ -19,6 +18,5 @@ from waterjar.diagnose.rigidity.quantities import minus, per_seed
     citation="Geirhos et al. 2019, ImageNet-trained CNNs are biased towards texture",
     needs=("performance[t2_nonshortcut_normal]", "performance[t2_nonshortcut_patched]"),
 )
-def _conflict(pair: Pair) -> dict[str, xr.Variable]:
-    both = zip(pair.final("nonshortcut"), pair.final("nonshortcut_patched"), strict=True)
-    return per_seed("cue_conflict", [minus(normal, patched) for normal, patched in both])
+def _conflict(pair: Pair) -> Result:
+    return minus(pair.final("nonshortcut"), pair.final("nonshortcut_patched"))

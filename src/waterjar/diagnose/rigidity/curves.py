@@ -6,17 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from waterjar.diagnose.rigidity.quantities import as_number
+from waterjar.diagnose.result import NEVER_REACHED, NOT_A_NUMBER, Codes, Floats
+from waterjar.diagnose.settings import plain
 from waterjar.errors import WaterjarError
-from waterjar.run.schema import REASONS
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.uint8]
-
-NEVER_REACHED = REASONS.index("never_reached")
-NOT_A_NUMBER = REASONS.index("not_a_number")
 
 ROUNDING = 1e-12
 """A mean of w accuracies may miss the threshold by rounding alone: 0.6 three times has the mean 0.6 - 1e-16 or 0.6,
@@ -150,8 +144,7 @@ def check_window(window: object) -> int:
 
 def check_threshold(threshold: object, name: str = "threshold") -> float:
     """An accuracy to reach: above 0, at most 1."""
-    right = f"{name}={threshold!r}: an accuracy in (0, 1]"
-    value = as_number(threshold, right)
-    if not 0 < value <= 1:
-        raise WaterjarError(f"{right} would be right")
-    return value
+    value = plain(threshold)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise WaterjarError(f"{name}={threshold!r}: expected an accuracy in (0, 1]")
+    return float(value)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import xarray as xr
-
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.rigidity.pair import Pair
-from waterjar.diagnose.rigidity.quantities import Number, as_result, minus, per_seed
+from waterjar.diagnose.rigidity.quantities import Number, as_result, minus
 
 
 def performance_deficit(final: Number, baseline_final: Number) -> Result:
@@ -32,8 +30,8 @@ def performance_deficit(final: Number, baseline_final: Number) -> Result:
     citation="Gu & Shi, The Einstellung Rigidity Index",
     needs=("performance[t2_shortcut_normal]", "performance[t2_validation]"),
     symbol="PD",
+    matters=2,
     relative=True,
 )
-def _deficit(pair: Pair) -> dict[str, xr.Variable]:
-    both = zip(pair.final("normal"), pair.baseline_final("normal"), strict=True)
-    return per_seed("pd", [performance_deficit(own, other) for own, other in both])
+def _deficit(pair: Pair) -> Result:
+    return performance_deficit(pair.final("normal"), pair.baseline_final("normal"))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from waterjar.diagnose.rigidity.settings import between
 from waterjar.errors import WaterjarError
 from waterjar.stats.intervals import summarise
 
@@ -27,13 +26,14 @@ def export(result: xr.Dataset, *, confidence: float = 0.95) -> dict[str, dict[st
 
     `result` is what `measure` returned for a study. What is missing is None, since JSON has no NaN.
     """
-    level = between(confidence, "confidence", 0, 1)
+    if not 0 < confidence < 1:
+        raise WaterjarError(f"confidence={confidence!r}: expected a number between 0 and 1")
     if "cell" not in result.dims:
         raise WaterjarError("this is the result of one run: measure a study to export it")
     exported: dict[str, dict[str, Any]] = {}
     for cell in range(result.sizes["cell"]):
         part = result.isel(cell=cell)
-        numbers: dict[str, Any] = {key: _numbers(part[name], level) for key, name in KEYS.items()}
+        numbers: dict[str, Any] = {key: _numbers(part[name], confidence) for key, name in KEYS.items()}
         about = {"pattern": str(part["pattern"].values), "baseline": str(part["baseline"].values) or None}
         exported[str(part["name"].values)] = {**numbers, **about}
     return exported

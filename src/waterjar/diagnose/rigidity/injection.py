@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from waterjar.diagnose.labelled import NOT_RECORDED, variable
-from waterjar.diagnose.rigidity.curves import Codes, Floats
+from waterjar.diagnose.labelled import variable
+from waterjar.diagnose.result import NOT_RECORDED, Codes, Floats
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import JOINT
 
@@ -34,6 +34,17 @@ def patched_images(
         )
     attributes = {"long_name": "training images of the last task that carried the shortcut", "units": "image"}
     return variable(COUNT, ["repeat"], values, codes, attributes)
+
+
+def injected(result: xr.Dataset, seeds: int) -> str:
+    """Of how many of so many seeds it is known that the shortcut was there, in words."""
+    told = int(np.isfinite(result[COUNT].values).sum())
+    if told == seeds:
+        return "patched training images were counted in every run"
+    return (
+        f"patched training images were counted in {told} of {seeds} runs; of the others it is unknown whether "
+        "the shortcut was there"
+    )
 
 
 def _check_config(config: Mapping[str, Any], name: str) -> None:

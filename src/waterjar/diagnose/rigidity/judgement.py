@@ -9,12 +9,11 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from waterjar.diagnose import labelled
+from waterjar.diagnose.labelled import REASON, variable
+from waterjar.diagnose.result import NEVER_REACHED, UNDEFINED
 from waterjar.diagnose.rigidity import pattern as patterns
-from waterjar.diagnose.rigidity.curves import NEVER_REACHED
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
-from waterjar.diagnose.rigidity.summary import needed
 from waterjar.diagnose.rigidity.verdict import Estimate, sentence
 from waterjar.stats.power import seeds_needed
 
@@ -30,7 +29,7 @@ def judge(
 
     `found` has the summaries of every metric of the cell.
     """
-    confidence, power = pair.rules.confidence, pair.rules.power
+    confidence, power = pair.settings.confidence, pair.settings.power
     equal = equal_seeds_needed(confidence)
     estimates: dict[str, Estimate] = {}
     counts: dict[str, float] = {}
@@ -50,7 +49,7 @@ def judge(
     settling = {"ad": counts[judged_by], "pd": counts["pd"], "sfr_rel": counts["sfr_rel"]}
     variables = {key: v for name, count in counts.items() for key, v in needed(name, count, power).items()}
     variables |= _all_three(settling)
-    pattern = rigidity_pattern(**{name: chosen[name].bounds for name in TRIPLET}, margin=pair.rules.margin)
+    pattern = rigidity_pattern(**{name: chosen[name].bounds for name in TRIPLET}, margin=pair.settings.margin)
     if is_baseline:
         pattern = patterns.BASELINE
     elif pair.baseline is None:
@@ -60,7 +59,7 @@ def judge(
         "" if pair.baseline is None else pair.baseline.name,
         pattern,
         {**chosen, **{name: _estimate(found, name) for name in _BESIDE}},
-        rules=pair.rules,
+        settings=pair.settings,
         within=pair.budget if judged_by == "ad_restricted" else None,
         censored=(
             int(found["ad_n_censored_learner"].values),
@@ -78,7 +77,7 @@ def delay_judged_by(found: Mapping[str, xr.Variable]) -> str:
     With censoring, AD's own mean speaks of the seeds that got there alone. Without it nothing has to be cut off at
     the smaller budget, and AD's own interval is the one about AD.
     """
-    reasons = found.get("ad" + labelled.REASON)
+    reasons = found.get("ad" + REASON)
     return "ad" if reasons is None or not (reasons.values == NEVER_REACHED).any() else "ad_restricted"
 
 
@@ -104,11 +103,18 @@ def _spacing(pair: Pair) -> float:
     return max((float(np.diff(side.epochs).max()) for side in sides if side.epochs.size > 1), default=0.0)
 
 
+def needed(name: str, count: float, power: float) -> dict[str, xr.Variable]:
+    """`<name>_seeds_needed`: seeds whose interval would be clear of 0, were mean and spread the true ones."""
+    code = np.array(UNDEFINED if np.isnan(count) else 0, np.uint8)
+    words = f"seeds that show {name} to differ from 0 with a power of {100 * power:g} %"
+    return variable(f"{name}_seeds_needed", [], np.array(count), code, {"long_name": words, "units": "seed"})
+
+
 def _all_three(counts: Mapping[str, float]) -> dict[str, xr.Variable]:
     settle = np.array(np.max(list(counts.values())))  # NaN if one is
-    code = np.array(labelled.UNDEFINED if np.isnan(settle) else 0, np.uint8)
+    code = np.array(UNDEFINED if np.isnan(settle) else 0, np.uint8)
     words = "seeds that would settle all three signs, were mean and spread the true ones"
-    return labelled.variable("seeds_needed", [], settle, code, {"long_name": words, "units": "seed"})
+    return variable("seeds_needed", [], settle, code, {"long_name": words, "units": "seed"})
 
 
 def _estimate(found: Mapping[str, xr.Variable], name: str) -> Estimate:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import xarray as xr
-
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import Result
 from waterjar.diagnose.rigidity.pair import Pair
-from waterjar.diagnose.rigidity.quantities import minus, per_seed
+from waterjar.diagnose.rigidity.quantities import minus
 
 _SOURCE = "waterjar, after Gu & Shi, The Einstellung Rigidity Index"
 
@@ -21,9 +20,8 @@ _SOURCE = "waterjar, after Gu & Shi, The Einstellung Rigidity Index"
     citation=_SOURCE,
     needs=("performance[t2_nonshortcut_normal]", "performance[t2_nonshortcut_masked]"),
 )
-def _on_other_classes(pair: Pair) -> dict[str, xr.Variable]:
-    both = zip(pair.final("nonshortcut"), pair.final("nonshortcut_masked"), strict=True)
-    return per_seed("mask_damage", [minus(normal, masked) for normal, masked in both])
+def _on_other_classes(pair: Pair) -> Result:
+    return minus(pair.final("nonshortcut"), pair.final("nonshortcut_masked"))
 
 
 @metric(
@@ -36,9 +34,8 @@ def _on_other_classes(pair: Pair) -> dict[str, xr.Variable]:
     citation=_SOURCE,
     needs=("performance[t2_shortcut_normal]", "performance[t2_shortcut_random_mask]"),
 )
-def _elsewhere(pair: Pair) -> dict[str, xr.Variable]:
-    both = zip(pair.final("normal"), pair.final("random_mask"), strict=True)
-    return per_seed("random_mask_damage", [minus(normal, masked) for normal, masked in both])
+def _elsewhere(pair: Pair) -> Result:
+    return minus(pair.final("normal"), pair.final("random_mask"))
 
 
 @metric(
@@ -51,6 +48,5 @@ def _elsewhere(pair: Pair) -> dict[str, xr.Variable]:
     citation=_SOURCE,
     needs=("performance[t2_shortcut_normal]", "performance[t2_shortcut_clean]"),
 )
-def _over_clean(pair: Pair) -> dict[str, xr.Variable]:
-    both = zip(pair.final("normal"), pair.final("clean"), strict=True)
-    return per_seed("cue_gain", [minus(normal, clean) for normal, clean in both])
+def _over_clean(pair: Pair) -> Result:
+    return minus(pair.final("normal"), pair.final("clean"))

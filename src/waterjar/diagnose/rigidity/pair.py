@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.labelled import NOT_A_NUMBER
-from waterjar.diagnose.result import Result
-from waterjar.diagnose.rigidity.curves import Codes
+from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, Codes, Result
+from waterjar.diagnose.rigidity.curves import Crossing, first_epoch_at, trailing_mean
 from waterjar.diagnose.rigidity.side import Side, checkpoint_rows, for_seeds
-from waterjar.run.schema import REASONS
-
-THRESHOLDS = (0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65, 0.70, 0.75, 0.80)
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How the index is taken."""
-
-    threshold: float = 0.6
-    window: int = 3
-    checkpoint: str = "best"
-    thresholds: tuple[float, ...] = THRESHOLDS
-    confidence: float = 0.95
-    weights: tuple[float, float, float] | None = None
-    """Of the composite; None where it was not asked for."""
-    rng_seed: int = 0
-    """Of the bootstrap."""
-    margin: float = 0.05
-    """Of `benign_transfer`."""
-    power: float = 0.8
-    """Of the number of seeds that would settle it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +20,8 @@ class Pair:
 
     learner: Side
     baseline: Side | None
-    rules: Rules
+    settings: Any
+    """Those of the family."""
     budget: float
     """The smaller of the two budgets: checkpoints are taken within it on both sides."""
     learner_rows: NDArray[np.int64]
@@ -50,18 +30,39 @@ class Pair:
     baseline_rows: NDArray[np.int64]
     baseline_codes: Codes
 
-    def final(self, role: str) -> list[Result]:
-        """Per seed, the learner's accuracy at its checkpoint."""
+    def final(self, role: str) -> Result:
+        """(repeat,): the learner's accuracy at its checkpoint."""
         return _at(self.learner, role, self.learner_rows, self.learner_codes)
 
-    def baseline_final(self, role: str) -> list[Result]:
-        """Per seed, the baseline's; missing as `not_recorded` where there is no baseline."""
+    def baseline_final(self, role: str) -> Result:
+        """(repeat,): the baseline's; missing as `not_recorded` where there is no baseline."""
         if self.baseline is None:
-            return [Result.missing("not_recorded", "there is no baseline")] * self.learner.seeds.size
+            return Result.of(np.full(self.learner.seeds.size, np.nan), NOT_RECORDED, note="there is no baseline")
         return _at(self.baseline, role, self.baseline_rows, self.baseline_codes)
 
+    def crossings(self, thresholds: ArrayLike) -> tuple[Crossing, Crossing]:
+        """E of learner and baseline at every threshold, (repeat, threshold); `not_recorded` of no baseline."""
+        levels, window = np.atleast_1d(np.asarray(thresholds, np.float64)), self.settings.window
+        own = epochs_at(self.learner, levels, window)
+        if self.baseline is None:
+            nothing = np.full(own.epoch.shape, np.nan), np.full(own.epoch.shape, NOT_RECORDED, np.uint8)
+            return own, Crossing(*nothing)
+        return own, epochs_at(self.baseline, levels, window)
 
-def make_pair(learner: Side, baseline: Side | None, rules: Rules) -> Pair:
+    @cached_property
+    def at_threshold(self) -> tuple[Crossing, Crossing]:
+        """E of learner and baseline at the threshold of the settings, (repeat,) each."""
+        own, other = self.crossings(self.settings.threshold)
+        return Crossing(own.epoch[:, 0], own.reason[:, 0]), Crossing(other.epoch[:, 0], other.reason[:, 0])
+
+
+def epochs_at(side: Side, levels: NDArray[np.float64], window: int) -> Crossing:
+    """E of every seed of a side at every threshold, (repeat, threshold)."""
+    smoothed = trailing_mean(side.values["normal"], window)[:, None, :]
+    return first_epoch_at(smoothed, levels, epochs=side.epochs, reasons=side.reasons["normal"][:, None, :])
+
+
+def make_pair(learner: Side, baseline: Side | None, settings: Any) -> Pair:
     """Align a cell and its baseline by seed, and find the checkpoints of both by one rule."""
     other = None if baseline is None else for_seeds(baseline, learner.seeds)
     budget = learner.budget if other is None else min(learner.budget, other.budget)
@@ -69,22 +70,15 @@ def make_pair(learner: Side, baseline: Side | None, rules: Rules) -> Pair:
     return Pair(
         learner,
         other,
-        rules,
+        settings,
         budget,
-        *checkpoint_rows(learner, rules.checkpoint, budget),
-        *checkpoint_rows(theirs, rules.checkpoint, budget),
+        *checkpoint_rows(learner, settings.checkpoint, budget),
+        *checkpoint_rows(theirs, settings.checkpoint, budget),
     )
 
 
-def _at(side: Side, role: str, rows: NDArray[np.int64], codes: Codes) -> list[Result]:
-    found = []
-    for repeat, (row, code) in enumerate(zip(rows, codes, strict=True)):
-        if code:
-            found.append(Result.missing(REASONS[code], f"{side.name}: no checkpoint"))
-            continue
-        value, why = float(side.values[role][repeat, row]), int(side.reasons[role][repeat, row])
-        if np.isnan(value):
-            found.append(Result.missing(REASONS[why or NOT_A_NUMBER], f"{side.name}: {role}"))
-        else:
-            found.append(Result(value))
-    return found
+def _at(side: Side, role: str, rows: NDArray[np.int64], codes: Codes) -> Result:
+    here = np.arange(len(rows)), np.maximum(rows, 0)
+    values = np.where(codes > 0, np.nan, side.values[role][here])
+    why = side.reasons[role][here]
+    return Result.of(values, np.where(codes > 0, codes, np.where(why > 0, why, NOT_A_NUMBER)))

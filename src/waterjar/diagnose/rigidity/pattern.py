@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from waterjar.diagnose.rigidity.quantities import as_number
 from waterjar.errors import WaterjarError
 
 CLASSICAL = "classical_einstellung"
@@ -71,9 +70,8 @@ def rigidity_pattern(ad: Bounds, pd: Bounds, sfr_rel: Bounds, *, margin: float =
     >>> rigidity_pattern(Bounds(-9, -5), Bounds(-0.2, -0.1), Bounds(0.1, 0.2))
     'shortcut_rigidity'
     """
-    right = f"margin={margin!r}: a difference of accuracies from 0 on"
-    if not as_number(margin, right) >= 0:
-        raise WaterjarError(f"{right} would be right")
+    if isinstance(margin, bool) or not isinstance(margin, int | float) or not margin >= 0:
+        raise WaterjarError(f"margin={margin!r}: expected a difference of accuracies from 0 on")
     slower = ad.above and pd.above
     if slower and sfr_rel.above:
         return CLASSICAL

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import xarray as xr
-
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.rigidity.pair import Pair
-from waterjar.diagnose.rigidity.quantities import Number, as_result, minus, per_seed
+from waterjar.diagnose.rigidity.quantities import Number, as_result, minus
 
 _NEEDS = ("performance[t2_shortcut_normal]", "performance[t2_shortcut_masked]", "performance[t2_validation]")
 
@@ -36,9 +34,8 @@ def shortcut_reliance(normal: Number, masked: Number, baseline: Number = 0.0) ->
     needs=_NEEDS,
     symbol="SFR",
 )
-def _absolute(pair: Pair) -> dict[str, xr.Variable]:
-    both = zip(pair.final("normal"), pair.final("masked"), strict=True)
-    return per_seed("sfr", [shortcut_reliance(normal, masked) for normal, masked in both])
+def _absolute(pair: Pair) -> Result:
+    return shortcut_reliance(pair.final("normal"), pair.final("masked"))
 
 
 @metric(
@@ -51,10 +48,9 @@ def _absolute(pair: Pair) -> dict[str, xr.Variable]:
     citation="Gu & Shi, The Einstellung Rigidity Index",
     needs=_NEEDS,
     symbol="SFR_rel",
+    matters=3,
     relative=True,
 )
-def _relative(pair: Pair) -> dict[str, xr.Variable]:
-    theirs = zip(pair.baseline_final("normal"), pair.baseline_final("masked"), strict=True)
-    baseline = [shortcut_reliance(normal, masked) for normal, masked in theirs]
-    own = zip(pair.final("normal"), pair.final("masked"), baseline, strict=True)
-    return per_seed("sfr_rel", [shortcut_reliance(*three) for three in own])
+def _relative(pair: Pair) -> Result:
+    theirs = shortcut_reliance(pair.baseline_final("normal"), pair.baseline_final("masked"))
+    return shortcut_reliance(pair.final("normal"), pair.final("masked"), theirs)

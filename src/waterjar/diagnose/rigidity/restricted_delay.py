@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
-from waterjar.diagnose.labelled import UNDEFINED, variable
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.rigidity.adaptation import both_crossings, delay, restricted
-from waterjar.diagnose.rigidity.curves import NEVER_REACHED, Crossing
+from waterjar.diagnose.result import NEVER_REACHED, Result
+from waterjar.diagnose.rigidity.adaptation import delay, restricted
+from waterjar.diagnose.rigidity.curves import Crossing
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.stats.survival import restricted_mean_difference
 
@@ -44,29 +43,25 @@ def restricted_delays(own: Crossing, other: Crossing, budget: float) -> Crossing
     needs=("performance[t2_shortcut_normal]",),
     symbol="AD_L",
     relative=True,
+    matters=1,
 )
-def _within_budget(pair: Pair) -> dict[str, xr.Variable]:
-    own, other = both_crossings(pair)
-    found = restricted_delays(own, other, pair.budget)
-    known = found.reason == 0
-    low = high = np.nan
-    note = "no seed has both sides measured, or no side ever reached the threshold"
-    if known.any():
-        interval = restricted_mean_difference(
-            restricted(own, pair.budget).epoch[known],
-            own.reason[known] == NEVER_REACHED,
-            restricted(other, pair.budget).epoch[known],
-            other.reason[known] == NEVER_REACHED,
-            limit=pair.budget,
-            confidence=pair.rules.confidence,
-            rng=pair.rules.rng_seed,
-        )
-        low, high, note = interval.low, interval.high, interval.reason or interval.note
-    code = np.array(UNDEFINED if np.isnan(low) else 0, np.uint8)
-    words = {"long_name": "paired bootstrap over seeds of the mean of ad_restricted", "units": "epoch"}
-    return {
-        **variable("ad_restricted", ["repeat"], found.epoch, found.reason),
-        **variable("ad_restricted_bootstrap_low", [], np.array(low), code, words),
-        **variable("ad_restricted_bootstrap_high", [], np.array(high), code, words),
-        "ad_restricted_bootstrap_note": xr.Variable([], np.array(note, object), {"long_name": "what it is worth"}),
-    }
+def _within_budget(pair: Pair) -> Result:
+    return Result.of(*restricted_delays(*pair.at_threshold, pair.budget))
+
+
+def bootstrap(pair: Pair) -> tuple[float, float, str]:
+    """Bounds of the mean of `ad_restricted` by a paired bootstrap over seeds, and what they are worth."""
+    own, other = pair.at_threshold
+    known = restricted_delays(own, other, pair.budget).reason == 0
+    if not known.any():
+        return np.nan, np.nan, "no seed has both sides measured, or no side ever reached the threshold"
+    interval = restricted_mean_difference(
+        restricted(own, pair.budget).epoch[known],
+        own.reason[known] == NEVER_REACHED,
+        restricted(other, pair.budget).epoch[known],
+        other.reason[known] == NEVER_REACHED,
+        limit=pair.budget,
+        confidence=pair.settings.confidence,
+        rng=pair.settings.rng_seed,
+    )
+    return interval.low, interval.high, interval.reason or interval.note

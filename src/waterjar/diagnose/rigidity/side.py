@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from pydantic import AfterValidator
 
-from waterjar.diagnose.labelled import NOT_RECORDED, REASON, reasons_of
-from waterjar.diagnose.rigidity.curves import Codes, Floats, check_accuracies, check_epochs
+from waterjar.diagnose.labelled import REASON, reasons_of
+from waterjar.diagnose.result import NOT_RECORDED, RUN_ENDED, Codes, Floats
+from waterjar.diagnose.rigidity.curves import check_accuracies, check_epochs
+from waterjar.diagnose.settings import Expected
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.schema import JOINT, REASONS
-
-RUN_ENDED = REASONS.index("run_ended")
+from waterjar.run.schema import JOINT
 
 EVAL_SETS = {
     "normal": "t2_shortcut_normal",
@@ -58,16 +59,17 @@ class Side:
         return last if last > 0 else math.inf
 
 
-def full_eval_sets(given: Mapping[str, str] | None) -> dict[str, str]:
-    """Role -> evaluation set, those given in the place of the laboratory's."""
-    if given is not None and not isinstance(given, Mapping):
-        raise WaterjarError(f"eval_sets={given!r}: role -> name of an evaluation set would be right")
-    for role, label in (given or {}).items():
+def _roles(given: dict[str, str]) -> dict[str, str]:
+    for role in given:
         if role not in EVAL_SETS:
-            raise unknown_name("eval_sets: role", role, EVAL_SETS)
-        if not isinstance(label, str):
-            raise WaterjarError(f"eval_sets: {role}={label!r}: the name of an evaluation set would be right")
-    return {**EVAL_SETS, **(given or {})}
+            raise ValueError(f"{role} is no role")
+    return given
+
+
+EvalSets = Annotated[
+    Annotated[dict[str, str], AfterValidator(_roles)] | None,
+    Expected(f"role -> name of an evaluation set, with the roles {', '.join(EVAL_SETS)}"),
+]
 
 
 def last_phase(dataset: xr.Dataset, name: str) -> NDArray[np.int64]:
@@ -86,8 +88,10 @@ def last_phase(dataset: xr.Dataset, name: str) -> NDArray[np.int64]:
     return rows
 
 
-def read_side(dataset: xr.Dataset, name: str, *, variable: str, eval_sets: Mapping[str, str], checkpoint: str) -> Side:
-    """Take the last task out of a cell's `performance`."""
+def read_side(dataset: xr.Dataset, name: str, settings: Any) -> Side:
+    """Take the last task out of a cell's `performance`, by the family's settings."""
+    eval_sets = {**EVAL_SETS, **(settings.eval_sets or {})}
+    variable, checkpoint = settings.variable, settings.checkpoint
     if variable not in dataset:
         known = [str(key) for key in dataset.data_vars if not str(key).endswith(REASON)]
         raise unknown_name(f"{name}: variable", variable, known, "Choose one with variable=")

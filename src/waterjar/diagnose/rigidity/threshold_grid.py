@@ -6,9 +6,10 @@ import numpy as np
 import xarray as xr
 
 from waterjar.diagnose.labelled import variable
-from waterjar.diagnose.registry import metric
-from waterjar.diagnose.rigidity.adaptation import censored_flags, crossings, delay, restricted
-from waterjar.diagnose.rigidity.curves import NEVER_REACHED, Codes, Crossing, Floats
+from waterjar.diagnose.registry import Beside, metric
+from waterjar.diagnose.result import NEVER_REACHED, Codes, Floats, Result
+from waterjar.diagnose.rigidity.adaptation import FLAG, delay, flags, restricted
+from waterjar.diagnose.rigidity.curves import Crossing
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.restricted_delay import nobody_within
 
@@ -31,6 +32,9 @@ def over_thresholds(own: Crossing, other: Crossing, budget: float) -> tuple[Floa
     return mean, reason, np.where(unknown > 0, np.nan, out.sum(axis=1))
 
 
+_FLAGS = Beside(("threshold",), "never reached the threshold", "", FLAG)
+
+
 @metric(
     "ad_by_threshold",
     family="rigidity",
@@ -40,43 +44,40 @@ def over_thresholds(own: Crossing, other: Crossing, budget: float) -> tuple[Floa
     citation="waterjar, after Gu & Shi, The Einstellung Rigidity Index",
     version=2,
     needs=("performance[t2_shortcut_normal]",),
+    dims=("threshold",),
     summary="ad_over_thresholds",
     relative=True,
+    beside={
+        "ad_over_thresholds": Beside(),
+        "ad_over_thresholds_n_left_out": Beside(
+            (), "thresholds that neither side reached within the budget, and that the mean leaves out", ""
+        ),
+        "ad_by_threshold_censored_learner": _FLAGS,
+        "ad_by_threshold_censored_baseline": _FLAGS,
+    },
 )
-def _grid(pair: Pair) -> dict[str, xr.Variable]:
-    levels = np.asarray(pair.rules.thresholds, np.float64)
-    own = crossings(pair.learner, pair.learner, levels, pair.rules.window)
-    other = crossings(pair.baseline, pair.learner, levels, pair.rules.window)
-    found = delay(own, other)
-    overall, overall_reason, left_out = over_thresholds(own, other, pair.budget)
-    dims = ["repeat", "threshold"]
-    reached = (found.reason == 0).sum(axis=0)
-    total = np.where(found.reason == 0, found.epoch, 0.0).sum(axis=0)
-    mean = np.full(levels.size, np.nan)
-    np.divide(total, reached, out=mean, where=reached > 0)
-    why = np.where(reached > 0, 0, found.reason.max(axis=0)).astype(np.uint8)
-    censored = (found.reason == NEVER_REACHED).sum(axis=0).astype(np.float64)
+def _grid(pair: Pair) -> tuple[Result, dict[str, Result]]:
+    own, other = pair.crossings(pair.settings.thresholds)
+    mean, reason, left_out = over_thresholds(own, other, pair.budget)
+    beside = {
+        "ad_over_thresholds": Result.of(mean, reason),
+        "ad_over_thresholds_n_left_out": Result.of(left_out, reason),
+        "ad_by_threshold_censored_learner": flags(own),
+        "ad_by_threshold_censored_baseline": flags(other),
+    }
+    return Result.of(*delay(own, other)), beside
+
+
+def grid_over_seeds(values: Floats, reasons: Codes) -> dict[str, xr.Variable]:
+    """`ad_by_threshold` (repeat, threshold) over seeds: its mean over those that got there, and how many did not."""
+    reached = (reasons == 0).sum(axis=0)
+    mean = np.full(reached.shape, np.nan)
+    np.divide(np.where(reasons == 0, values, 0.0).sum(axis=0), reached, out=mean, where=reached > 0)
+    why = np.where(reached > 0, 0, reasons.max(axis=0)).astype(np.uint8)
+    words = {"long_name": "mean over the seeds that reached the threshold on both sides", "units": "epoch"}
+    censored = (reasons == NEVER_REACHED).sum(axis=0).astype(np.float64)
+    about = {"long_name": "seeds in which a side never reached the threshold"}
     return {
-        "threshold": xr.Variable(["threshold"], levels, {"long_name": "accuracy to reach", "units": "1"}),
-        **variable("ad_by_threshold", dims, found.epoch, found.reason),
-        **censored_flags("ad_by_threshold_censored_learner", own, dims),
-        **censored_flags("ad_by_threshold_censored_baseline", other, dims),
-        **variable(
-            "ad_by_threshold_mean",
-            ["threshold"],
-            mean,
-            why,
-            {"long_name": "mean over the seeds that reached the threshold on both sides", "units": "epoch"},
-        ),
-        "ad_by_threshold_n_censored": xr.Variable(
-            ["threshold"], censored, {"long_name": "seeds in which a side never reached the threshold"}
-        ),
-        **variable("ad_over_thresholds", ["repeat"], overall, overall_reason),
-        **variable(
-            "ad_over_thresholds_n_left_out",
-            ["repeat"],
-            left_out,
-            np.where(np.isnan(left_out), overall_reason, 0).astype(np.uint8),
-            {"long_name": "thresholds that neither side reached within the budget, and that the mean leaves out"},
-        ),
+        **variable("ad_by_threshold_mean", ["threshold"], mean, why, words),
+        "ad_by_threshold_n_censored": xr.Variable(["threshold"], censored, about),
     }

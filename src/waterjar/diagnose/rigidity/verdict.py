@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from waterjar.diagnose.over_seeds import CONFIDENCE
 from waterjar.diagnose.rigidity import pattern as patterns
-from waterjar.diagnose.rigidity.pair import Rules
 from waterjar.diagnose.rigidity.pattern import Bounds
-
-USUAL = 0.95
-"""The level of an interval that goes without saying."""
 
 _MEANING = {
     patterns.CLASSICAL: "It is slower, ends lower and leans more on the shortcut: the classical Einstellung effect.",
@@ -50,7 +48,7 @@ def sentence(
     pattern: str,
     estimates: Mapping[str, Estimate],
     *,
-    rules: Rules,
+    settings: Any,
     within: float | None,
     censored: tuple[int, int, int],
     seeds_needed: Mapping[str, float],
@@ -61,8 +59,9 @@ def sentence(
     the restricted one, else None; `censored` is how many learners, how many baselines never reached the threshold,
     and of how many seeds; `seeds_needed` has how many would show each sign of the triplet, NaN where that is unknown.
     """
-    level = _percent(rules.threshold)
-    intervals = "" if math.isclose(rules.confidence, USUAL) else f"; {_percent(rules.confidence)} intervals"
+    level = _percent(settings.threshold)
+    usual = math.isclose(settings.confidence, CONFIDENCE)
+    intervals = "" if usual else f"; {_percent(settings.confidence)} intervals"
     reliance = _reliance(name, estimates["sfr"], estimates["random_mask_damage"])
     if pattern == patterns.BASELINE:
         return f"{name} is the baseline. {reliance}"
@@ -73,7 +72,7 @@ def sentence(
     speed = _clear(ad, "needs more epochs than", "needs fewer epochs than", "is not clearly slower or quicker than")
     n = max(ad.n, pd.n, sfr_rel.n)
     triplet = {"ad": ad, "pd": pd, "sfr_rel": sfr_rel}
-    settled = _MEANING[pattern].format(margin=rules.margin, n=_seeds(n), needed=_needed(seeds_needed, triplet))
+    settled = _MEANING[pattern].format(margin=settings.margin, n=_seeds(n), needed=_needed(seeds_needed, triplet))
     if n == 0:
         settled = "No seed has the numbers of both: there is no pattern to be seen."
     delay = f"{name} {speed} {baseline} to reach {level} on the shortcut classes"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import xarray as xr
+from numpy.typing import NDArray
 
-from waterjar.diagnose.labelled import variable
-from waterjar.diagnose.registry import metric
+from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.rigidity.pair import Pair
-from waterjar.diagnose.rigidity.quantities import Number, as_result, per_seed
+from waterjar.diagnose.rigidity.quantities import Number, as_result
 from waterjar.errors import WaterjarError
 
 GROUPS = {
@@ -33,7 +33,7 @@ def worst_group_accuracy(groups: Mapping[str, Number]) -> Result:
     'cue absent'
     """
     if not isinstance(groups, Mapping) or not groups:
-        raise WaterjarError(f"groups={groups!r}: an accuracy for each group, by name, would be right")
+        raise WaterjarError(f"groups={groups!r}: expected an accuracy for each group, by name")
     found = {name: as_result(value, name) for name, value in groups.items()}
     for name, result in found.items():
         if result.reason != "present":
@@ -57,18 +57,19 @@ def worst_group_accuracy(groups: Mapping[str, Number]) -> Result:
         "performance[t2_nonshortcut_patched]",
     ),
     symbol="WGA",
+    beside={"group_accuracy": Beside(("group",), "", "")},
 )
-def _worst(pair: Pair) -> dict[str, xr.Variable]:
-    finals = {name: pair.final(role) for name, role in GROUPS.items()}
-    worst = [worst_group_accuracy(dict(zip(finals, row, strict=True))) for row in zip(*finals.values(), strict=True)]
-    values = np.array([[result.value for result in row] for row in finals.values()], np.float64).T
-    codes = np.array([[result.code for result in row] for row in finals.values()], np.uint8).T
-    names = np.array([result.note if result.reason == "present" else "" for result in worst], object)
-    return {
-        **per_seed("worst_group_accuracy", worst),
-        "worst_group": xr.Variable(["repeat"], names, {"long_name": "which group is the worst"}),
-        "group": xr.Variable(["group"], np.array(list(GROUPS), object), {"long_name": "classes by cue"}),
-        **variable(
-            "group_accuracy", ["repeat", "group"], values.reshape(len(worst), -1), codes.reshape(len(worst), -1)
-        ),
-    }
+def _worst(pair: Pair) -> tuple[Result, dict[str, Result]]:
+    finals = [pair.final(role) for role in GROUPS.values()]
+    values, codes = np.stack([one.value for one in finals], -1), np.stack([one.code for one in finals], -1)
+    first = np.take_along_axis(codes, (codes > 0).argmax(-1)[:, None], -1)[:, 0]  # of the first that is missing
+    worst = Result.of(np.where(first > 0, np.nan, values.min(-1, initial=np.inf)), first)
+    return worst, {"group_accuracy": Result.of(values, codes)}
+
+
+def worst_groups(accuracies: NDArray[np.float64]) -> NDArray[Any]:
+    """(repeat, group) -> (repeat,): the name of the worst group; empty where one is missing."""
+    names = np.array(list(GROUPS), object)
+    complete = ~np.isnan(accuracies).any(-1)
+    found = np.where(complete, names[np.where(complete, accuracies.argmin(-1), 0)], "")
+    return np.asarray(found, object)

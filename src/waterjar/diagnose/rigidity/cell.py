@@ -1,0 +1,122 @@
+"""What is read of a cell and its baseline, and what the metrics of the cell come to over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from waterjar.diagnose.labelled import REASON, variable
+from waterjar.diagnose.measuring import Loaded, Unit, Variables
+from waterjar.diagnose.over_seeds import seed_variables
+from waterjar.diagnose.registry import find_family
+from waterjar.diagnose.result import NEVER_REACHED, UNDEFINED
+from waterjar.diagnose.rigidity.injection import patched_images
+from waterjar.diagnose.rigidity.judgement import judge
+from waterjar.diagnose.rigidity.pair import make_pair
+from waterjar.diagnose.rigidity.restricted_delay import bootstrap
+from waterjar.diagnose.rigidity.side import Side, read_side
+from waterjar.diagnose.rigidity.threshold_grid import grid_over_seeds
+from waterjar.diagnose.rigidity.worst_group import GROUPS, worst_groups
+from waterjar.errors import WaterjarError
+
+WORDS = {
+    "baseline": "name of the cell that this one is compared with; empty for none",
+    "baseline_note": "what is to be said about that choice",
+    "ad_judged_by": "variable whose interval tells the sign of AD: ad, or ad_restricted where a seed is censored",
+    "pattern": "pattern of (AD, PD, SFR_rel), each sign by an interval clear of 0",
+    "sentence": "what the numbers say",
+}
+
+
+def check_power(settings: Any) -> None:
+    """Refuse a power below the level of the test: it would ask for no seeds at all."""
+    level = round(1 - settings.confidence, 12)
+    if settings.power <= level:
+        raise WaterjarError(f"rigidity: power={settings.power!r}: expected a number between {level:g} and 1")
+
+
+def load_side(unit: Unit, settings: Any) -> Side:
+    """One cell during its last task."""
+    recorded = unit.load("performance")
+    assert recorded is not None  # a unit without it is none of this family
+    return read_side(recorded, unit.title, settings)
+
+
+class Cell(Loaded):
+    """A cell beside its baseline."""
+
+    def __init__(self, unit: Unit, settings: Any) -> None:
+        own = load_side(unit, settings)
+        self.patched = patched_images(unit.load("events"), unit.runs[0].config, own.seeds, unit.title)
+        other = None if unit.baseline is None else load_side(unit.baseline, settings)
+        self.pair = make_pair(own, other, settings)
+        about = {"long_name": "accuracy to reach", "units": "1"}
+        grid = ("threshold", np.asarray(settings.thresholds, np.float64), about)
+        groups = ("group", np.array(list(GROUPS), object), {"long_name": "classes by cue"})
+        super().__init__(unit, {"threshold": grid, "group": groups})
+
+    def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        """The pair, of all repeats at once."""
+        yield self.pair, ()
+
+    def close(self, found: Variables) -> Variables:
+        """The checkpoint, every metric over seeds, and what they mean together."""
+        made = self.patched | self._checkpoint()
+        for metric in find_family("rigidity").metrics.values():
+            if metric.scalar in found:
+                values, codes = found[metric.scalar], _codes(found, metric.scalar)
+                made |= seed_variables(metric.scalar, values, codes, self.pair.settings.confidence, metric.units)
+        made |= grid_over_seeds(found["ad_by_threshold"].values, _codes(found, "ad_by_threshold"))
+        worst = worst_groups(found["group_accuracy"].values)
+        made["worst_group"] = xr.Variable(["repeat"], worst, {"long_name": "which group is the worst"})
+        made |= self._delays()
+        if "eri_composite" in found:
+            weights = self.pair.settings.weights
+            terms = zip(weights, ("AD/budget", "PD", "SFR_rel"), strict=True)
+            said = ", ".join(f"{weight:g} {name}" for weight, name in terms)
+            found["eri_composite"].attrs |= {"weights": list(weights), "comment": f"{said}; signed"}
+        judged, texts = judge(self.pair, {**found, **made}, self.unit.is_baseline)
+        other = self.pair.baseline
+        texts |= {"baseline": "" if other is None else other.name, "baseline_note": self.unit.note}
+        words = {key: xr.Variable([], np.array(texts[key], object), {"long_name": WORDS[key]}) for key in WORDS}
+        return made | judged | words
+
+    def _checkpoint(self) -> Variables:
+        """Which evaluation the final accuracies are from, and how long the learner was trained."""
+        pair = self.pair
+        there, codes = pair.learner_codes == 0, pair.learner_codes
+        rows = np.where(there, pair.learner_rows, 0)
+        steps = np.where(there, pair.learner.steps[rows], np.nan).astype(np.float64)
+        epochs = np.where(there, pair.learner.epochs[rows], np.nan)
+        about = {"comment": f"rule: {pair.settings.checkpoint}"}
+        at = {"long_name": "effective epoch of the checkpoint", "units": "epoch", **about}
+        budget = np.array(pair.budget if np.isfinite(pair.budget) else 0.0)
+        return {
+            **variable("checkpoint_step", ["repeat"], steps, codes, {"long_name": "step of the checkpoint", **about}),
+            **variable("checkpoint_epoch", ["repeat"], epochs, codes, at),
+            "budget": xr.Variable([], budget, {"long_name": "effective epochs, of the shorter side", "units": "epoch"}),
+        }
+
+    def _delays(self) -> Variables:
+        """How many seeds never got there, on either side, and the bootstrap of the restricted delay."""
+        made: Variables = {}
+        for side, crossing in zip(("learner", "baseline"), self.pair.at_threshold, strict=True):
+            count = np.array(float((crossing.reason == NEVER_REACHED).sum()))
+            about = {"long_name": f"seeds whose {side} never got there"}
+            made[f"ad_n_censored_{side}"] = xr.Variable([], count, about)
+        low, high, note = bootstrap(self.pair)
+        code = np.array(UNDEFINED if np.isnan(low) else 0, np.uint8)
+        words = {"long_name": "paired bootstrap over seeds of the mean of ad_restricted", "units": "epoch"}
+        made |= variable("ad_restricted_bootstrap_low", [], np.array(low), code, words)
+        made |= variable("ad_restricted_bootstrap_high", [], np.array(high), code, words)
+        about = {"long_name": "what it is worth"}
+        made["ad_restricted_bootstrap_note"] = xr.Variable([], np.array(note, object), about)
+        return made
+
+
+def _codes(found: Variables, name: str) -> Any:
+    reasons = found.get(name + REASON)
+    return np.zeros(found[name].shape, np.uint8) if reasons is None else reasons.values
