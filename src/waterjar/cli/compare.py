@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -15,16 +14,13 @@ from waterjar.cli.measured import (
     Set,
     Where,
     names_in,
-    number,
     one_format,
-    quantity,
     run_diagnose,
+    runs_at,
     settings_by_family,
     shown_names,
-    study_at,
     warn,
     warnings_of,
-    with_interval,
 )
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table, visible
 
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from waterjar.diagnose.study import Diagnosis
-    from waterjar.run.study import Study
 
 NAME = "compare"
 _COSTS = ("seconds", "flops", "peak_memory", "buffer_bytes")
@@ -48,16 +43,14 @@ def command(
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
-            help="A scenario, or the name of a cell; scratch_t2 if there is one, else the first cell declared."
-        ),
+        typer.Option(help="A scenario, or the name of a cell; as declared, or scratch_t2, or the first cell declared."),
     ] = None,
     test: Annotated[
         str | None, typer.Option(help="paired_t, wilcoxon, permutation; with --unpaired welch, mann_whitney.")
     ] = None,
     unpaired: Annotated[bool, typer.Option("--unpaired", help="Do not pair by seed.")] = False,
-    correction: Annotated[str, typer.Option(help="holm or benjamini_hochberg.")] = "holm",
-    alpha: Annotated[float, typer.Option(help="Level of tests; intervals are at 1 - alpha.")] = 0.05,
+    correction: Annotated[str | None, typer.Option(help="holm or benjamini_hochberg.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Level of tests; intervals are at 1 - alpha; 0.05.")] = None,
     where: Where = None,
     sets: Set = None,
     fresh: Fresh = False,
@@ -78,8 +71,10 @@ def command(
 
     The repeats of a run count as its seeds.
     """
-    from waterjar.diagnose.compare import compare_cells  # noqa: PLC0415 - not for --help
-    from waterjar.diagnose.registry import families, find_metric  # noqa: PLC0415
+    from waterjar.diagnose.analysis import Tests, analysis_of  # noqa: PLC0415 - not for --help
+    from waterjar.diagnose.baseline import default_baseline  # noqa: PLC0415
+    from waterjar.diagnose.compare import compare_cells  # noqa: PLC0415
+    from waterjar.diagnose.settings import parse  # noqa: PLC0415
     from waterjar.errors import unknown_name  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json, latex=as_latex)
@@ -87,29 +82,20 @@ def command(
         raise unknown_name("--format", kind, _FORMATS)
     _check_folder(out, no_figures)
     names = names_in(metrics, "--metrics")
-    study = study_at(path, where)
-    chosen, why = (baseline, "") if baseline is not None else default_baseline(study)
-    declared, settings = declared_analysis(study)
-    wanted = declared if names is None else list(dict.fromkeys(find_metric(name).family for name in names))
-    measured = list(families()) if wanted is None else wanted
-    settings = {family: own for family, own in settings.items() if family in measured}
-    for family, own in settings_by_family(sets, measured).items():
-        settings[family] = {**settings.get(family, {}), **own}
-    for family in measured:
-        if "baseline" in families()[family].defaults:
-            settings.setdefault(family, {}).setdefault("baseline", chosen)
-    if names is None and wanted is not None:
-        found = _each(study, wanted, settings, fresh)
-    else:
-        found = run_diagnose(study, wanted, settings, fresh)
-    names = names or _default_metrics(found)
-    compared = compare_cells(
-        found, names, baseline=chosen, paired=not unpaired, test=test, correction=correction, alpha=alpha
-    )
+    study = runs_at(path, where)
+    analysis = analysis_of(study, baseline=baseline)
+    chosen, why = (analysis.baseline_name, "") if analysis.baseline_name else default_baseline(study)
+    told = {"test": test, "paired": False if unpaired else None, "correction": correction, "alpha": alpha}
+    given = {key: value for key, value in told.items() if value is not None}
+    tests = parse(Tests, {**analysis.test_settings.model_dump(), **given}, "compare")
+    settings = settings_by_family(sets, names or analysis.families)
+    found = run_diagnose(study, only=names, settings=settings, baseline=chosen, tests=tests, fresh=fresh)
+    names = names or found.main_metrics()
+    compared = compare_cells(found, names)
     compared = compared.merge(_costs(study, fresh), on="group", how="left")
     machine = as_json or as_csv or as_latex
     if not machine:
-        _print(compared, found, alpha, f"baseline: {chosen}{why}")
+        _print(compared, found, f"baseline: {chosen}{why}")
     drawn = {} if no_figures or (machine and out is None) else _figures(found, names, out, kind)
     if as_json:
         plain = compared.astype(object).where(compared.notna(), None)
@@ -123,68 +109,6 @@ def command(
         warn(found)
         sys.stdout.write(_latex(compared, found))
     _say_where(drawn, sys.stderr if machine else sys.stdout)
-
-
-def default_baseline(study: Study) -> tuple[str, str]:
-    """What cells are compared with where nobody says, and a word on why: scratch_t2, else the cell declared first.
-
-    Where no declaration tells, the cell that was sealed first.
-    """
-    from waterjar.diagnose.rigidity.baseline import DEFAULT  # noqa: PLC0415
-    from waterjar.run import ledger  # noqa: PLC0415
-
-    shown, cells = study.cell_names, study.cells
-    if DEFAULT in shown.values() or any(entry.config.get("scenario") == DEFAULT for entry in study.entries):
-        return DEFAULT, ""
-    sealed = [str(line["run"]) for line in ledger.entries(study.path)]
-    for word, names in (("declared", study.declared), ("sealed", sealed)):
-        for name in names:
-            for cell, entries in cells.items():
-                if name in (entry.name for entry in entries):
-                    return shown[cell] or cell, f", the first cell {word}; --baseline names another"
-    first = next(iter(cells))
-    return shown[first] or first, ", the first cell; --baseline names another"
-
-
-def declared_analysis(study: Study) -> tuple[list[str] | None, dict[str, dict[str, Any]]]:
-    """The families that the study's declaration asks for (None: it does not say), and their settings.
-
-    So what `waterjar run` has measured is compared, and not measured again otherwise.
-    """
-    told = study.declaration.get("analysis")
-    told = told if isinstance(told, dict) else {}
-    wanted, settings = told.get("families"), told.get("settings")
-    own = {family: dict(given) for family, given in settings.items()} if isinstance(settings, dict) else {}
-    return [str(family) for family in wanted] if isinstance(wanted, list) else None, own
-
-
-def _each(study: Study, wanted: list[str], settings: Mapping[str, Mapping[str, Any]], fresh: bool) -> Diagnosis:
-    """Families that nobody named on the command line: one that refuses is passed over, as where all are measured."""
-    from waterjar.diagnose.study import Diagnosis  # noqa: PLC0415
-    from waterjar.errors import WaterjarError  # noqa: PLC0415
-
-    found = Diagnosis(study, {})
-    for family in wanted:
-        try:
-            one = run_diagnose(study, [family], {family: settings.get(family, {})}, fresh)
-        except WaterjarError as error:
-            found.passed_over[family] = str(error)
-            continue
-        found.results.update(one.results)
-        found.origin.update(one.origin)
-        found.seals.update(one.seals)
-    return found
-
-
-def _default_metrics(found: Diagnosis) -> list[str]:
-    from waterjar.errors import WaterjarError  # noqa: PLC0415
-    from waterjar.view.figures._series import that_matter  # noqa: PLC0415
-
-    names = that_matter(found)
-    if not names:
-        why = "; ".join(f"{family}: {text}" for family, text in found.passed_over.items())
-        raise WaterjarError(f"nothing to compare by: {why or 'no metric has a value'}. Name some with --metrics")
-    return names
 
 
 def _check_folder(out: Path | None, no_figures: bool) -> None:
@@ -233,7 +157,7 @@ def _costs(study: Any, fresh: bool) -> pd.DataFrame:
     from waterjar.errors import WaterjarError  # noqa: PLC0415
 
     try:
-        rows = run_diagnose(study, ["cost"], {}, fresh).table(list(_COSTS))
+        rows = run_diagnose(study, only=["cost"], fresh=fresh).table(list(_COSTS))
     except WaterjarError:  # not recorded: costs are beside the point of the comparison
         return pd.DataFrame(columns=["group"])
     means = rows.groupby(["name", "metric"], sort=False)["value"].mean().unstack()
@@ -241,7 +165,12 @@ def _costs(study: Any, fresh: bool) -> pd.DataFrame:
 
 
 def _cells(line: pd.Series) -> list[str]:
-    mean = with_interval(line["mean"], line["low"], line["high"])
+    from waterjar.view.numbers import estimate, number, one_line  # noqa: PLC0415
+
+    def told(name: str, low: str, high: str) -> str:
+        return one_line(estimate(line[name], line[low], line[high]))
+
+    mean = told("mean", "low", "high")
     if line["missing"]:
         mean = f"{mean} ({line['missing']})" if line["n"] else line["missing"]
     if line["is_baseline"]:
@@ -251,25 +180,35 @@ def _cells(line: pd.Series) -> list[str]:
         line["group"],
         str(line["n"]),
         mean,
-        with_interval(line["difference"], line["difference_low"], line["difference_high"]),
+        told("difference", "difference_low", "difference_high"),
         number(line["p_value"]),
         number(line["p_corrected"]) + (" *" if line["significant"] else ""),
-        f"{with_interval(line['effect_size'], line['effect_low'], line['effect_high'])} {line['effect_name']}",
+        f"{told('effect_size', 'effect_low', 'effect_high')} {line['effect_name']}",
     ]
 
 
-def _print(compared: pd.DataFrame, found: Diagnosis, alpha: float, baseline: str) -> None:
+def _rows(compared: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Costs that there are, and the cells of every row, costs at its end."""
     from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
+    from waterjar.view.numbers import quantity  # noqa: PLC0415
 
     costs = [name for name in _COSTS if name in compared and compared[name].notna().any()]
-    first = compared.iloc[0]
-    tests = compared[compared["test"] != ""]
-    title = f"difference to the baseline, {100 * (1 - alpha):g} % intervals"
-    made = table(title, [*_HEADER, *costs])
+    units = {name: find_metric(name).units for name in costs}
+    rows = []
     for _, line in compared.iterrows():
-        shown = _cells(line)
-        shown[0] = found.declared(shown[0]).label
-        row(made, *shown, *(quantity(line[name], find_metric(name).units) for name in costs))
+        rows.append([*_cells(line), *(quantity(line[name], units[name]) for name in costs)])
+    return costs, rows
+
+
+def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
+    from waterjar.view.numbers import number  # noqa: PLC0415
+
+    alpha = found.analysis.test_settings.alpha
+    first, tests = compared.iloc[0], compared[compared["test"] != ""]
+    costs, rows = _rows(compared)
+    made = table(f"difference to the baseline, {100 * (1 - alpha):g} % intervals", [*_HEADER, *costs])
+    for name, *shown in rows:
+        row(made, found.declared(name).label, *shown)
     lines: list[Any] = [made, baseline]
     if len(tests):
         over = f"{first['correction']} over {first['family_size']} tests"
@@ -292,13 +231,8 @@ def _print(compared: pd.DataFrame, found: Diagnosis, alpha: float, baseline: str
 def _latex(compared: pd.DataFrame, found: Diagnosis) -> str:
     from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
 
-    costs = [name for name in _COSTS if name in compared and compared[name].notna().any()]
-    lines = []
-    for _, line in compared.iterrows():
-        shown = _cells(line)
-        declared = find_metric(shown[0])
-        shown[0] = declared.symbol or declared.name
-        lines.append([*shown, *(quantity(line[name], find_metric(name).units) for name in costs)])
+    costs, rows = _rows(compared)
+    lines = [[find_metric(name).symbol or name, *shown] for name, *shown in rows]
     roots = [f"% {entry.root_hash or 'unsealed'}  {visible(entry.name)}\n" for entry in found.study.entries]
     return (
         latex_table([*_HEADER, *costs], lines)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from waterjar.cli.measured import Set, Where, run_diagnose, study_at, warn
+from waterjar.cli.measured import Set, Where, read_sets, run_diagnose, runs_at, warn
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table, visible
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def command(
     if figure in (ALL, ALBUM):
         if settings:
             raise WaterjarError("--set is for one figure: name it with --figure")
-        drawn = _all(study_at(path, where), out, kind) if figure == ALL else _album(study_at(path, where), out)
+        drawn = _all(runs_at(path, where), out, kind) if figure == ALL else _album(runs_at(path, where), out)
     else:
         check_target(out)
-        found = _measured(study_at(path, where), figures.describe(figure), settings)
+        found = _measured(runs_at(path, where), figures.describe(figure), settings)
         warn(found)
         drawn = {"drawn": {figure: str(figures.save(figures.draw(figure, found, **settings), out))}, "passed_over": {}}
     if as_json:
@@ -78,49 +78,27 @@ def _list(known: list[Description], as_json: bool) -> None:
 
 
 def _settings(given: list[str] | None) -> dict[str, Any]:
-    """`band=std` -> {"band": "std"}; values are read as YAML."""
-    import yaml  # noqa: PLC0415
-
     from waterjar.errors import WaterjarError  # noqa: PLC0415
 
-    found: dict[str, Any] = {}
-    for text in given or ():
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise WaterjarError(f"--set {text}: key=value would be right")
+    found = read_sets(given)
+    for key in found:
         if key in ("ax", "figure", "source"):
-            raise WaterjarError(f"--set {text}: {key} is for Python; settings of the figure would be right")
-        try:
-            found[key] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise WaterjarError(f"--set {text}: {value!r} cannot be read: {error}") from error
+            raise WaterjarError(f"--set {key}: {key} is for Python; expected settings of the figure")
     return found
 
 
 def _measured(study: Study, about: Description, settings: dict[str, Any]) -> Diagnosis:
     """What a figure needs, measured under a progress bar; what it asks for by its own settings it measures itself."""
-    from waterjar.diagnose.registry import families  # noqa: PLC0415
-    from waterjar.diagnose.study import Diagnosis  # noqa: PLC0415
+    from waterjar.diagnose.analysis import by_family  # noqa: PLC0415
     from waterjar.errors import WaterjarError  # noqa: PLC0415
 
-    found = Diagnosis(study, {})
-    for need in about.needs:
-        able = need.split("|")
-        for name in able:
-            own = {
-                key.removeprefix(f"{name}."): value
-                for key, value in settings.items()
-                if key.removeprefix(f"{name}.") in families()[name].defaults and key not in about.settings
-            }
-            try:
-                one = run_diagnose(study, [name], {name: own}, fresh=False)
-            except WaterjarError as error:
-                if len(able) == 1:
-                    raise
-                found.passed_over[name] = str(error)
-                continue
-            found.results.update(one.results)
-            found.seals.update(one.seals)
+    needed = [need.split("|") for need in about.needs]
+    names = [name for able in needed for name in able]
+    own = {key: value for key, value in settings.items() if key not in about.settings}
+    found = run_diagnose(study, families=names, settings=by_family(own, "--set: setting", names))
+    for able in needed:
+        if not any(name in found.results for name in able):
+            raise WaterjarError("; ".join(found.passed_over[name] for name in able))
     return found
 
 
@@ -130,8 +108,8 @@ def _album(study: Study, folder: Path) -> dict[str, dict[str, str]]:
     from waterjar.view.album import album  # noqa: PLC0415
 
     if folder.is_file():
-        raise WaterjarError(f"--out {folder}: a folder would be right for an album")
-    found = run_diagnose(study, None, {}, fresh=False)
+        raise WaterjarError(f"--out {folder}: expected a folder for an album")
+    found = run_diagnose(study)
     warn(found)
     made = album(found, folder)
     return {
@@ -146,10 +124,10 @@ def _all(study: Study, folder: Path, kind: str) -> dict[str, dict[str, str]]:
     from waterjar.view.style import house_style  # noqa: PLC0415
 
     if folder.suffix.lower().lstrip(".") in FORMATS or folder.is_file():
-        raise WaterjarError(f"--out {folder}: a folder would be right for all figures; --format names the kind of file")
+        raise WaterjarError(f"--out {folder}: expected a folder for all figures; --format names the kind of file")
     with house_style():  # without matplotlib none can be drawn: say so once
         pass
-    found = run_diagnose(study, None, {}, fresh=False)
+    found = run_diagnose(study)
     warn(found)
     drawn: dict[str, str] = {}
     refused: dict[str, str] = {}

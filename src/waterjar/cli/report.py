@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +28,7 @@ def command(
         bool, typer.Option("--notebook", help="Write a Jupyter notebook that opens the study and draws it anew.")
     ] = False,
     title: Annotated[str, typer.Option(help="A title; by default the name of the study.")] = "",
-    baseline: Annotated[str, typer.Option(help="A scenario, or the name of a cell.")] = "scratch_t2",
+    baseline: Annotated[str | None, typer.Option(help="A scenario, or the name of a cell; as declared.")] = None,
     where: Where = None,
     sets: Set = None,
     fresh: Fresh = False,
@@ -35,10 +36,11 @@ def command(
 ) -> None:
     """Write what a study shows: verdicts, figures, statistics, settings and seals, with the data inside."""
     from waterjar.errors import WaterjarError, unknown_name  # noqa: PLC0415 - not for --help
+    from waterjar.run.study import study_at  # noqa: PLC0415
     from waterjar.view.notebook import write_notebook  # noqa: PLC0415
     from waterjar.view.report.composing import compose  # noqa: PLC0415
     from waterjar.view.report.formats import FORMATS, check_target, format_of, write  # noqa: PLC0415
-    from waterjar.view.report.story import open_for_report, tell  # noqa: PLC0415
+    from waterjar.view.report.model import model_of  # noqa: PLC0415
 
     if form is not None and form not in FORMATS:
         raise unknown_name("--format", form, FORMATS)
@@ -49,20 +51,20 @@ def command(
     if form is not None and out is not None:
         check_target(out, form)  # before anything long is measured
     suffix = ".ipynb" if form is None else FORMATS[form]
-    study = open_for_report(path, where or "")
+    study = study_at(path, where or "")
     target = out if out is not None else _default(path, study, suffix)
-    story = tell(
+    model = model_of(
         study,
         title=title,
         baseline=baseline,
         where=where or "",
         settings=settings_by_family(sets),
-        measure=lambda part, settings: run_diagnose(part, None, settings, fresh, workers),
+        measure=functools.partial(run_diagnose, fresh=fresh, workers=workers),
     )
-    made = compose(story)
+    made = compose(model)
     if form is None:
         picked = where or ("" if study.path.resolve() == path.resolve() else f"name == {path.resolve().name!r}")
-        written = write_notebook(made, study.path, target, settings=story.given, where=picked)
+        written = write_notebook(made, study.path, target, settings=model.given, where=picked)
     else:
         written = write(made, target, form)
     sys.stderr.write(f"waterjar: {visible(made.status.title)}. {visible(made.status.text)}\n")

@@ -8,18 +8,7 @@ from typing import Annotated
 
 import typer
 
-from waterjar.cli.measured import (
-    Set,
-    Where,
-    number,
-    one_format,
-    run_diagnose,
-    settings_by_family,
-    shown_names,
-    study_at,
-    warn,
-    with_interval,
-)
+from waterjar.cli.measured import Set, Where, one_format, read_value, runs_at, settings_by_family, shown_names, warn
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 
 NAME = "sensitivity"
@@ -36,22 +25,16 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Show a metric over one setting, the others equal."""
-    import yaml  # noqa: PLC0415 - not for --help
-
-    from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
+    from waterjar.diagnose.registry import find_metric  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.sensitivity import sensitivity  # noqa: PLC0415
-    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.view.numbers import estimate, number, one_line  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json)
     declared = find_metric(metric)
-    try:
-        tried = None if values is None else [yaml.safe_load(text) for text in values.split(",")]
-    except yaml.YAMLError as error:
-        raise WaterjarError(f"--values {values}: cannot be read: {error}") from error
+    tried = None if values is None else [read_value(text, f"--values {values}") for text in values.split(",")]
     settings = settings_by_family(sets, [declared.family])
-    study = study_at(path, where)
-    means, trends = sensitivity(study, metric, over, values=tried, settings=settings)
-    warn(run_diagnose(study, [metric], settings, False))
+    means, trends, measured = sensitivity(runs_at(path, where), metric, over, values=tried, settings=settings)
+    warn(measured)
     if as_json:
         found = {"means": means, "trends": trends}
         print_json({k: t.astype(object).where(t.notna(), None).to_dict("records") for k, t in found.items()})
@@ -64,10 +47,11 @@ def command(
         f"{declared.label} over {setting} (mean over seeds, 95 % t interval)", ["group", setting, "mean", "n", ""]
     )
     for _, line in means.iterrows():
-        row(made, line["group"], line["value"], with_interval(line["mean"], line["low"], line["high"], declared.units),
-            line["n"], line["reason"])  # fmt: skip
+        mean = one_line(estimate(line["mean"], line["low"], line["high"], None, declared.units))
+        row(made, line["group"], line["value"], mean, line["n"], line["reason"])
     lines = [
-        f"{line['group']}: Spearman {with_interval(line['r'], line['low'], line['high'])}, p {number(line['p_value'])}"
+        f"{line['group']}: Spearman {one_line(estimate(line['r'], line['low'], line['high']))}, "
+        f"p {number(line['p_value'])}"
         for _, line in trends.iterrows()
     ]
     print_rich(made, *lines)

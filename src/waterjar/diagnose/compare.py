@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from waterjar.diagnose.analysis import Tests
 from waterjar.diagnose.baseline import default_baseline, find_baselines
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis
@@ -22,18 +23,19 @@ def compare_cells(
     names: Sequence[str] | None = None,
     *,
     baseline: str | None = None,
+    tests: Tests | None = None,
     family: Sequence[str] = (),
 ) -> pd.DataFrame:
     """One row per metric and cell: mean with interval, difference to its baseline, corrected p, effect size.
 
     Metrics and baseline are those named here; else the few that matter, and the baseline of the diagnosis. A baseline
     is a rule or scenario (every cell is compared with the cell of it that has its settings: one per backbone, say) or
-    the name of one cell. Tests are those of the diagnosis (see `Analysis.tests`). The columns are those of
+    the name of one cell. `tests` are those of the diagnosis, unless others are given. The columns are those of
     `stats.compare_many`, with `baseline` beside them. Cells without a baseline keep their means, and `reason` says why
     they are not compared. `improvement` is the probability that a seed of the cell is better than its partner, by the
     metric's direction; `missing` counts the reasons of missing values, `roots` has the root hashes of the cell's runs.
     """
-    study, how = diagnosis.study, diagnosis.analysis.test_settings
+    study, how = diagnosis.study, tests or diagnosis.analysis.test_settings
     names = diagnosis.main_metrics() if names is None else list(dict.fromkeys(names))
     if not names:
         why = "; ".join(f"{family}: {text}" for family, text in diagnosis.passed_over.items())

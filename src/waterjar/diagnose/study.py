@@ -13,12 +13,14 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from waterjar.diagnose import registry
 from waterjar.diagnose.analysis import Analysis, Tests, analysis_of
 from waterjar.diagnose.cache import FOLDER, cached, fingerprint, piece_key
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.measuring import Unit, assemble, measure_unit, units_of
 from waterjar.diagnose.pieces import Executor, Parts, PieceRunner
-from waterjar.diagnose.registry import Family, Metric, families, find_family, find_metric, metrics
+from waterjar.diagnose.registry import Family, Metric, find_family, find_metric, metrics
+from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
 from waterjar.run.schema import REASONS
@@ -53,6 +55,33 @@ class Diagnosis:
         return {
             (entry.cell_id, seed): entry.root_hash or "unsealed" for entry in self.study.entries for seed in entry.seeds
         }
+
+    def settings(self, family: str) -> dict[str, Any]:
+        """The settings that a family was measured with; empty if it was not."""
+        result = self.results.get(family)
+        return {} if result is None else dict(json.loads(result.attrs["settings"]))
+
+    def changed_settings(self) -> list[str]:
+        """The settings that were used and are not the defaults, a line per family that has any."""
+        lines = []
+        for family in self.results:
+            usual = registry.families()[family].settings({})
+            own = {key: value for key, value in self.settings(family).items() if value != dump(usual)[key]}
+            if own:
+                said = ", ".join(f"{key} {json.dumps(value, ensure_ascii=False)}" for key, value in own.items())
+                lines.append(f"{family} was measured with {said}")
+        return lines
+
+    def sentences(self) -> dict[str, str]:
+        """Name of a cell -> what its numbers mean, where a family says so; the lead speaks first."""
+        said: dict[str, str] = {}
+        for family in sorted(self.results, key=lambda name: (name != self.analysis.lead, name)):
+            result = self.results[family]
+            if "sentence" in result:
+                for name, sentence in zip(result["name"].values, result["sentence"].values, strict=True):
+                    if sentence:
+                        said[str(name)] = f"{said[str(name)]} {sentence}" if str(name) in said else str(sentence)
+        return said
 
     def declared(self, name: str) -> Metric:
         """A metric as it was measured here: of losses, some have another direction and other units."""
@@ -113,6 +142,7 @@ def diagnose(
     study: Study,
     *,
     only: Sequence[str] | None = None,
+    families: Sequence[str] | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     baseline: str | None = None,
     tests: Tests | None = None,
@@ -120,11 +150,11 @@ def diagnose(
     watch: Watch | None = None,
     executor: Executor | None = None,
 ) -> Diagnosis:
-    """Measure every family that the study has the data for, or `only` the named families or metrics.
+    """Measure the families that the study declares, or all that it has the data for.
 
-    What is not given here counts as the study declares it, or as the defaults are (see `analysis_of`); `settings` goes
-    by family. Results come from the cache where runs, settings and versions are what they were; `fresh` computes them
-    again. A family that refuses is passed over, with its reason; asked for by name, it is an error. Seals are checked
+    `only` names families or metrics that must be measured, `families` those to try. What is not given here counts as
+    the study declares it, or as the defaults are (see `analysis_of`); `settings` goes by family. Results come from the cache where runs, settings and versions are what they were; `fresh` computes them
+    again. A family that refuses is passed over, with its reason; if it must be measured, that is an error. Seals are checked
     whenever a run's files changed since the last check. Long families are measured piece by piece, on `executor` if
     there is one, and go on where they were stopped.
     """
@@ -133,12 +163,12 @@ def diagnose(
     for entry in study.entries:
         if entry.status == "damaged":
             raise WaterjarError(f'{entry.progress["error"]}. Leave it out with --where "status != damaged"')
-    named = None if only is None else [family.name for family in _named(only)]
+    named = families if only is None else [family.name for family in _named(only)]
     analysis = analysis_of(study, families=named, settings=settings, baseline=baseline, tests=tests)
     marks = {entry.name: fingerprint(study.path / entry.name) for entry in study.entries}
     diagnosis = Diagnosis(study, {}, {}, {}, _seals(study, marks), analysis)
     opened: dict[str, Run] = {}
-    for name in analysis.families or families():
+    for name in registry.families() if analysis.families is None else analysis.families:
         family = find_family(name)
         how = _Measuring(study, analysis, fresh, watch, executor, marks, opened)
         try:
@@ -153,9 +183,10 @@ def diagnose(
 def _named(only: Sequence[str]) -> list[Family]:
     found: dict[str, Family] = {}
     for name in only:
-        if name not in families() and name not in metrics():
-            raise unknown_name("family or metric", name, [*families(), *metrics()])
-        family = families()[name] if name in families() else families()[metrics()[name].family]
+        known = registry.families()
+        if name not in known and name not in metrics():
+            raise unknown_name("family or metric", name, [*known, *metrics()])
+        family = known[name] if name in known else known[metrics()[name].family]
         found[family.name] = family
     return list(found.values())
 

@@ -255,6 +255,24 @@ def open_study(path: str | os.PathLike[str]) -> Study:
     return Study(folder, [Entry(name=name, **fresh[name]["entry"]) for name in names])
 
 
+def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
+    """The study at a path, or a single run as a study of one; `where` picks runs of it, and must pick some."""
+    from waterjar.run.query import check_keys  # noqa: PLC0415 - the query language imports Entry
+
+    folder = Path(path)
+    if (folder / ROOT).exists():
+        one = folder.resolve()
+        return open_study(one.parent).select(lambda entry: entry.name == one.name)
+    study = open_study(folder)
+    if not where:
+        return study
+    check_keys(where, study.entries)
+    picked = study.select(where)
+    if not picked.entries:
+        raise WaterjarError(f"no run of {folder} has {where}")
+    return picked
+
+
 def _entry(path: Path) -> dict[str, Any]:
     try:
         attributes = read_root(path)["attributes"]

@@ -22,7 +22,7 @@ from waterjar.view.report.blocks import Callout, Chart, Report, Section, Table, 
 from waterjar.view.report.charts.estimates import Spot, estimates_panel
 from waterjar.view.report.charts.theme import keys_of
 from waterjar.view.report.headline import headline
-from waterjar.view.report.numbers import estimate, number, one_line, panel_title, quantity
+from waterjar.view.numbers import estimate, number, one_line, panel_title, quantity
 from waterjar.view.report.renderers import html
 from waterjar.view.report.renderers.latex import render as as_latex
 from waterjar.view.report.renderers.markdown import render as as_markdown

@@ -10,7 +10,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
 from waterjar.view.report.blocks import Block, Chart, Key
 from waterjar.view.report.charts.theme import label_names, layout, numbers
-from waterjar.view.report.numbers import estimate, label, one_line
+from waterjar.view.numbers import estimate, label, one_line
 from waterjar.view.report.story import Story
 
 _COSTS = ("seconds", "flops")

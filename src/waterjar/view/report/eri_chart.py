@@ -10,7 +10,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
 from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.estimates import Spot, estimates_panel, seeds_of
-from waterjar.view.report.numbers import estimate, label, one_line
+from waterjar.view.numbers import estimate, label, one_line
 from waterjar.view.report.story import Story
 
 

@@ -14,7 +14,7 @@ from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.diagnose.rigidity.curves import NEVER_REACHED
 from waterjar.run.schema import REASONS
-from waterjar.view.report.numbers import counted, listed, number
+from waterjar.view.numbers import counted, listed, number
 
 UNMEASURED = "unmeasured"
 """Not a pattern: no seed has any number of the triplet."""

@@ -11,7 +11,7 @@ import pandas as pd
 from waterjar.diagnose.registry import families
 from waterjar.stats.intervals import mean_interval
 from waterjar.view.report.blocks import Block, Table
-from waterjar.view.report.numbers import estimate, long_label
+from waterjar.view.numbers import estimate, long_label
 from waterjar.view.report.story import Story
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from waterjar.run.study import flat
 from waterjar.view.report.blocks import Callout
-from waterjar.view.report.numbers import counted, listed, shorten
+from waterjar.view.numbers import counted, listed, shorten
 from waterjar.view.report.story import Story
 
 _SHOWN = (

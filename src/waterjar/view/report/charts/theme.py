@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from waterjar.view.report.blocks import Key
-from waterjar.view.report.numbers import shorten
+from waterjar.view.numbers import shorten
 from waterjar.view.style import COLOURS, short
 
 DASHES = ("solid", "dash", "dashdot", "dot")

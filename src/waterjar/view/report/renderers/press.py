@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from waterjar.view.report.numbers import shorten
+from waterjar.view.numbers import shorten
 from waterjar.view.style import drawn
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.charts.theme import label_names
 from waterjar.view.report.measured import metric_table
-from waterjar.view.report.numbers import estimate, one_line
+from waterjar.view.numbers import estimate, one_line
 from waterjar.view.report.story import Story
 
 TITLE = "Forgetting and transfer"

@@ -8,7 +8,7 @@ import pandas as pd
 
 from waterjar.diagnose.registry import families
 from waterjar.view.report.blocks import Block, Table, Text
-from waterjar.view.report.numbers import long_label, number
+from waterjar.view.numbers import long_label, number
 from waterjar.view.report.story import Story
 
 TITLE = "Definitions"

@@ -10,7 +10,7 @@ from waterjar.view.report.blocks import Block, Chart, Heading, Items
 from waterjar.view.report.charts.curves import curve, last_values, panels_over
 from waterjar.view.report.charts.theme import numbers
 from waterjar.view.report.measured import metric_table
-from waterjar.view.report.numbers import panel_title
+from waterjar.view.numbers import panel_title
 from waterjar.view.report.story import Story
 
 TITLE = "Manifold geometry"

@@ -6,7 +6,7 @@ from waterjar.view import figures
 from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.curves import last_values, panels_over
 from waterjar.view.report.charts.theme import escape
-from waterjar.view.report.numbers import shorten
+from waterjar.view.numbers import shorten
 from waterjar.view.report.story import Story
 
 TITLE = "Learning curves"

@@ -7,7 +7,7 @@ import pandas as pd
 from waterjar.diagnose.registry import families
 from waterjar.view import figures
 from waterjar.view.report.blocks import Block, Items, Table, Text
-from waterjar.view.report.numbers import label
+from waterjar.view.numbers import label
 from waterjar.view.report.story import Story
 
 TITLE = "What is missing"

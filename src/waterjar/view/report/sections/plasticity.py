@@ -7,7 +7,7 @@ from waterjar.view import figures
 from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.curves import last_values, panels_over
 from waterjar.view.report.measured import metric_table
-from waterjar.view.report.numbers import panel_title
+from waterjar.view.numbers import panel_title
 from waterjar.view.report.story import Story
 
 TITLE = "Plasticity"

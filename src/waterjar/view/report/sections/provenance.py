@@ -8,7 +8,7 @@ import pandas as pd
 
 from waterjar.run.study import flat
 from waterjar.view.report.blocks import Block, Table
-from waterjar.view.report.numbers import counted, quantity
+from waterjar.view.numbers import counted, quantity
 from waterjar.view.report.story import Story
 
 TITLE = "Provenance"

@@ -16,7 +16,7 @@ from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.charts.theme import label_names, numbers
 from waterjar.view.report.headline import SHORT
 from waterjar.view.report.measured import metric_table
-from waterjar.view.report.numbers import label
+from waterjar.view.numbers import label
 from waterjar.view.report.story import Story
 
 TITLE = "Rigidity"

@@ -14,7 +14,7 @@ from waterjar.view import figures
 from waterjar.view.report.blocks import Block, Chart, Table, Text
 from waterjar.view.report.charts.estimates import Spot, estimates_panel, seeds_of
 from waterjar.view.report.charts.matrix import matrix_panel
-from waterjar.view.report.numbers import estimate, label, number, panel_title
+from waterjar.view.numbers import estimate, label, number, panel_title
 from waterjar.view.report.story import Story
 
 TITLE = "Statistics"

@@ -13,7 +13,7 @@ from waterjar.view.report.blocks import Block, Callout, Heading, Items, Text, Ve
 from waterjar.view.report.eri_chart import eri_summary_chart
 from waterjar.view.report.headline import SHORT, headline, seen
 from waterjar.view.report.measured import summary_frame
-from waterjar.view.report.numbers import counted, estimate, label, listed, number, one_line
+from waterjar.view.numbers import counted, estimate, label, listed, number, one_line
 from waterjar.view.report.story import Story
 
 TITLE = "What was found"

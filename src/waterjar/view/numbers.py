@@ -1,9 +1,10 @@
-"""How numbers are written in a report: with units, with intervals, with how many seeds they are from."""
+"""How numbers are written, in tables, reports and on the command line: with units, intervals and how many seeds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from waterjar.diagnose.registry import ARROWS, Metric
 
@@ -70,6 +71,19 @@ def estimate(mean: float, low: float, high: float, n: int | None = None, units: 
     write = _decimals if units in ("1", "") and 5e-4 <= max(abs(low), abs(high)) < 10 else quantity
     texts = [write(value, units) for value in (mean, low, high)]
     return f"{texts[0]}\n[{texts[1]}, {texts[2]}]" + (f", {seeds}" if seeds else "")
+
+
+def estimate_or_reason(line: Any, units: str = "1", *, with_n: bool = False) -> str:
+    """A line of `cells_over_seeds` in a cell of a table: mean and interval, or why there is none.
+
+    The units of a whole row stand at its head; bytes are written as MB and the like.
+    """
+    if line is None:
+        return _NONE
+    if not line.n:
+        return str(line.missing) or _NONE
+    text = estimate(line.mean, line.low, line.high, line.n if with_n else None, units)
+    return f"{text} ({line.missing})" if line.missing and not with_n else text
 
 
 def _decimals(value: float, _: str) -> str:
