@@ -1,35 +1,36 @@
-"""What a report tells of: a study, what was measured in it, and whether its seals hold."""
+"""What is known of a study when its report is written: the runs, what was measured, whether the seals hold."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import xarray as xr
 
-from waterjar.diagnose.registry import families
-from waterjar.diagnose.rigidity.baseline import DEFAULT, find_baselines
-from waterjar.diagnose.study import COLUMNS, Diagnosis, diagnose
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.diagnose.analysis import analysis_of
+from waterjar.diagnose.baseline import check_baseline, default_baseline, find_baselines
+from waterjar.diagnose.over_seeds import cells_over_seeds
+from waterjar.diagnose.study import Diagnosis, diagnose
+from waterjar.errors import WaterjarError
 from waterjar.run import ledger
 from waterjar.run.reader import Run
-from waterjar.run.root import read_root
 from waterjar.run.seal import verify
-from waterjar.run.store import ROOT
-from waterjar.run.study import Entry, Study, open_study
+from waterjar.run.study import Study, flat
 from waterjar.view import figures
-from waterjar.view.report.blocks import Key
+from waterjar.view.numbers import counted, listed, shorten
+from waterjar.view.report.blocks import Callout, Key
 from waterjar.view.report.charts.theme import keys_of
 from waterjar.view.results import cell_labels
 
-Settings = dict[str, dict[str, Any]]
-"""family -> its settings"""
-Measure = Callable[[Study, Settings], Diagnosis]
+_WORDS = (("data", "on"), ("backbone", "with"))
+"""Settings that the opening names, each with the word before it."""
+_EPOCHS = "training.epochs_"
+"""What settings begin with that say how long a task is trained; the rest of them is the task."""
+_FIRST = ("rigidity", "continual")
+"""Families whose finding comes first where nobody says whose."""
 
 
 @dataclass(frozen=True)
@@ -43,55 +44,37 @@ class Seal:
 
 
 @dataclass(frozen=True)
-class Story:
-    """A study and everything a section may tell of it."""
+class Model:
+    """A study and everything that a section may tell of it."""
 
     title: str
     study: Study
     """The runs that can be read."""
-    diagnosis: Diagnosis | None
-    """None where there is nothing to measure."""
+    diagnosis: Diagnosis
+    """Without results where there was nothing to measure."""
     seals: tuple[Seal, ...]
-    baseline: str
-    declaration: Mapping[str, Any] = field(default_factory=dict)
     where: str = ""
     """The condition by which runs were picked, if there was one."""
-    given: Settings = field(default_factory=dict)
-    """The settings of families that were asked for."""
-    _charts: dict[str, pd.DataFrame | None] = field(default_factory=dict)
-    """What figures hand over, kept: several sections may show it."""
+    given: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """family -> settings that were asked for, which go before those that the study declares."""
     refused: dict[str, str] = field(default_factory=dict)
     """figure -> why it has nothing to show of this study."""
-
-    def result(self, family: str) -> xr.Dataset | None:
-        """What a family measured; None if it did not."""
-        return None if self.diagnosis is None else self.diagnosis.results.get(family)
-
-    def settings(self, family: str) -> dict[str, Any]:
-        """The settings a family was measured with."""
-        result = self.result(family)
-        return {} if result is None else dict(json.loads(result.attrs.get("settings", "{}")))
+    _frames: dict[str, pd.DataFrame] = field(default_factory=dict)
+    """What figures hand over, kept: several sections may show it."""
 
     def figure_data(self, name: str, **settings: Any) -> pd.DataFrame:
         """The numbers behind a figure of `waterjar.view.figures`; empty where the study has none for it."""
         key = f"{name} {json.dumps(settings, sort_keys=True)}"
-        if key not in self._charts:
-            self._charts[key] = self._figure_data(name, settings)
-        found = self._charts[key]
-        return pd.DataFrame() if found is None else found
-
-    def _figure_data(self, name: str, settings: Mapping[str, Any]) -> pd.DataFrame | None:
-        if self.diagnosis is None or name not in figures.available():
-            return None
-        measured = self.diagnosis.results
-        needs = figures.describe(name).needs
-        if not all(any(family in measured for family in need.split("|")) for need in needs):
-            return None
-        try:
-            return figures.data(name, self.diagnosis, **settings)
-        except WaterjarError as error:  # the page goes without this figure, and says why
-            self.refused[name] = str(error)
-            return None
+        if key not in self._frames:
+            self._frames[key] = pd.DataFrame()
+            measured = self.diagnosis.results
+            needs = figures.describe(name).needs
+            if self.study.entries and all(any(one in measured for one in need.split("|")) for need in needs):
+                try:
+                    self._frames[key] = figures.data(name, self.diagnosis, **settings)
+                except WaterjarError as error:  # the page goes without this figure, and says why
+                    self.refused[name] = str(error)
+        return self._frames[key]
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -106,89 +89,114 @@ class Story:
     @cached_property
     def table(self) -> pd.DataFrame:
         """Every number that was measured: one row per metric, cell and seed; empty where nothing was."""
-        return pd.DataFrame(columns=list(COLUMNS)) if self.diagnosis is None else self.diagnosis.table()
+        return self.diagnosis.table()
 
     @cached_property
-    def attributes(self) -> dict[str, dict[str, Any]]:
-        """run -> the attributes of its root."""
-        return {entry.name: read_root(self.study.path / entry.name)["attributes"] for entry in self.study.entries}
+    def means(self) -> pd.DataFrame:
+        """The same over seeds: one row per metric and cell, which goes by its name."""
+        found = cells_over_seeds(self.table)
+        return found.assign(cell=[self.names[cell] for cell in found["cell"]]).drop(columns="name")
+
+    @property
+    def baseline(self) -> str:
+        """What cells are compared with: as asked for, as declared, or as is usual."""
+        return self.diagnosis.analysis.baseline_name or default_baseline(self.study)[0]
+
+    @property
+    def lead(self) -> str | None:
+        """The family whose finding comes first, of those that were measured; None where none was."""
+        measured = list(self.diagnosis.results)
+        order = (self.diagnosis.analysis.lead, *_FIRST, *measured)
+        return next((family for family in order if family in measured), None)
 
     def states(self, state: str) -> list[Seal]:
         """The runs whose seal is in a state."""
         return [seal for seal in self.seals if seal.state == state]
 
+    @property
+    def opening(self) -> str:
+        """What was run, in a few words.
 
-def open_for_report(path: Path, where: str = "") -> Study:
-    """The study at a path (which may be empty), or a run as a study of one; `where` picks runs of it."""
-    from waterjar.run.query import check_keys  # noqa: PLC0415 - few reports need it
+        Only what the runs say of themselves: a setting that differs between cells, or is not there, is not named.
+        """
+        entries = self.study.entries
+        if not entries:
+            return "No run in this study can be read: there is nothing to report."
+        seeds = sorted({seed for entry in entries for seed in entry.seeds})
+        cells = list(self.names.values())
+        what = f"{counted(len(cells), 'learner')} ({listed(cells)})" if len(cells) > 1 else shorten(cells[0], 80)
+        text = f"{counted(len(entries), 'run')}: {what}, {counted(len(seeds), 'seed')} ({listed(map(str, seeds))})"
+        common = _common(flat(entry.config) for entry in entries)
+        for key, word in _WORDS:
+            if isinstance(common.get(key), str) and common[key]:
+                text += f", {word} {shorten(common[key], 60)}"
+        epochs = {key.removeprefix(_EPOCHS).upper(): n for key, n in common.items() if key.startswith(_EPOCHS)}
+        if epochs:
+            text += "; " + ", then ".join(f"{n} epochs of {task}" for task, n in epochs.items())
+        kind, rate = common.get("shortcut.kind"), common.get("shortcut.rate")
+        if isinstance(kind, str) and isinstance(rate, int | float):
+            begin = f". In {list(epochs)[-1]}, " if epochs else ". "
+            text += f"{begin}{100 * rate:g} % of the training images of some classes carry a shortcut"
+            text += f" ({shorten(kind, 40)})"
+        return text + (f". Only runs with {shorten(self.where, 80)}." if self.where else ".")
 
-    if (path / ROOT).exists():
-        one = path.resolve()
-        return open_study(one.parent).select(lambda entry: entry.name == one.name)
-    study = open_study(path)
-    if not where:
-        return study
-    check_keys(where, study.entries)
-    picked = study.select(where)
-    if not picked.entries:
-        raise WaterjarError(f"no run of {path} has {where}")
-    return picked
+    @property
+    def status(self) -> Callout:
+        """The seals, in a line: the worst state speaks first."""
+        total = len(self.seals)
+        if not total:
+            return Callout("note", "No runs", "There is no seal to check.")
+        words = {
+            "tampered": "changed after sealing",
+            "damaged": "unreadable and left out",
+            "missing": "sealed once and gone",
+        }
+        broken = {state: [seal.run for seal in self.states(state)] for state in words if self.states(state)}
+        if broken:
+            parts = [f"{counted(len(runs), 'run')} {words[s]} ({listed(runs, 3)})" for s, runs in broken.items()]
+            title = "Seals do not hold" if "tampered" in broken else "Runs are missing from these numbers"
+            rest = "Do not trust these numbers before you know why."
+            return Callout("bad", title, f"Of {total}: {'; '.join(parts)}. {rest}")
+        still_open = [seal.run for seal in self.states("open")]
+        if still_open:
+            n, (verb, whose) = len(still_open), ("is", "its") if len(still_open) == 1 else ("are", "their")
+            how_many = f"{n} of {counted(total, 'run')} {verb} not sealed yet ({listed(still_open, 3)})"
+            return Callout("warning", "Unfinished", f"{how_many}: {whose} numbers may still change.")
+        every = "Its seal holds" if total == 1 else f"All {total} runs are sealed, and their seals hold"
+        since = "it was" if total == 1 else "they were"
+        return Callout("good", "Sealed", f"{every}: not a byte has changed since {since} recorded.")
 
 
-def tell(
+def model_of(
     study: Study,
     *,
     title: str = "",
-    baseline: str = DEFAULT,
+    baseline: str | None = None,
     where: str = "",
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-    measure: Measure | None = None,
-) -> Story:
-    """Measure all that a study has the data for, and gather what else a report tells of it.
+    measure: Callable[..., Diagnosis] = diagnose,
+) -> Model:
+    """Measure what a study declares, or has the data for, and gather what else a report tells of it.
 
-    Damaged runs are left out of the numbers and named; a study without readable runs has a story too. `measure` is
-    `diagnose`, or what calls it in a way of its own: with a progress bar, say.
+    Damaged runs are left out of the numbers and named; a study without readable runs has a model too. `settings` and
+    `baseline` go before what the study declares. `measure` is `diagnose`, or what calls it in a way of its own: with a
+    progress bar, say.
     """
-    readable = [entry for entry in study.entries if entry.status != "damaged"]
-    part = Study(study.path, readable)
+    part = Study(study.path, [entry for entry in study.entries if entry.status != "damaged"])
+    given = {family: dict(own) for family, own in (settings or {}).items()}
+    if baseline is not None and part.entries and baseline != analysis_of(part).baseline_name:
+        check_baseline(part, baseline)  # a name that nothing has is an error, and not a family passed over
+        find_baselines(part, baseline)
     broken: dict[str, str] = {}
-    given: Settings = {family: dict(values) for family, values in (settings or {}).items()}
-    if baseline != DEFAULT and readable:
-        _check_baseline(part, baseline)
-        for name, family in families().items():
-            if "baseline" in family.defaults:
-                given.setdefault(name, {}).setdefault("baseline", baseline)
-    diagnosis = None
-    if readable:
-        diagnosis = (measure or _measure)(part, given)
+    diagnosis = Diagnosis(part, {})
+    if part.entries:
+        diagnosis = measure(part, settings=given, baseline=baseline)
         broken = _unreadable(part, diagnosis)
-        if broken:  # one run that cannot be read must not take a whole family with it
-            part = Study(study.path, [entry for entry in readable if entry.name not in broken])
-            diagnosis = (measure or _measure)(part, given) if part.entries else None
-    declaration = study.declaration
-    return Story(
-        title=title or str(declaration.get("experiment_name") or study.path.resolve().name),
-        study=part,
-        diagnosis=diagnosis,
-        seals=tuple(_seals(study, diagnosis, broken)),
-        baseline=baseline,
-        declaration=declaration,
-        where=where,
-        given=given,
-    )
-
-
-def _check_baseline(study: Study, baseline: str) -> None:
-    """A name that nothing has is an error, and not a family passed over."""
-    scenarios = {str(entry.config["scenario"]) for entry in study.entries if entry.config.get("scenario")}
-    known = dict.fromkeys([*sorted(scenarios), *study.cell_names.values()])  # a cell is often named as its scenario
-    if baseline not in known and baseline not in study.cells:
-        raise unknown_name(f"{study.path}: baseline", baseline, known)
-    find_baselines(study, baseline)
-
-
-def _measure(study: Study, settings: Settings) -> Diagnosis:
-    return diagnose(study, settings=settings)
+    if broken:  # one run that cannot be read must not take a whole family with it
+        part = Study(study.path, [entry for entry in part.entries if entry.name not in broken])
+        diagnosis = measure(part, settings=given, baseline=baseline) if part.entries else Diagnosis(part, {})
+    name = title or str(study.declaration.get("experiment_name") or study.path.resolve().name)
+    return Model(name, part, diagnosis, tuple(_seals(study, diagnosis, broken)), where, given)
 
 
 def _unreadable(study: Study, diagnosis: Diagnosis) -> dict[str, str]:
@@ -208,12 +216,17 @@ def _unreadable(study: Study, diagnosis: Diagnosis) -> dict[str, str]:
     return found
 
 
-def _seals(study: Study, diagnosis: Diagnosis | None, broken: Mapping[str, str]) -> list[Seal]:
-    known = {} if diagnosis is None else diagnosis.seals
-    found = [
-        _seal(study.path, entry, known.get(entry.name, "damaged"), broken.get(entry.name, ""))
-        for entry in study.entries
-    ]
+def _seals(study: Study, diagnosis: Diagnosis, broken: Mapping[str, str]) -> list[Seal]:
+    found = []
+    for entry in study.entries:
+        state, problems = diagnosis.seals.get(entry.name, "damaged"), []
+        if entry.name in broken:
+            problems.append(broken[entry.name])
+        elif state == "damaged":
+            problems.append(str(entry.progress["error"]))
+        if entry.name in broken or state == "tampered":
+            problems += [str(problem) for problem in verify(study.path / entry.name).problems]
+        found.append(Seal(entry.name, state, entry.root_hash or "", tuple(problems)))
     lost = {line["run"]: line["root"] for line in ledger.entries(study.path)}
     for run, root in lost.items():
         if not (study.path / run).exists():
@@ -221,12 +234,7 @@ def _seals(study: Study, diagnosis: Diagnosis | None, broken: Mapping[str, str])
     return found
 
 
-def _seal(folder: Path, entry: Entry, state: str, unreadable: str) -> Seal:
-    problems: tuple[str, ...] = ()
-    if unreadable:
-        problems = (unreadable, *(str(problem) for problem in verify(folder / entry.name).problems))
-    elif state == "damaged":
-        problems = (str(entry.progress["error"]),)
-    elif state == "tampered":
-        problems = tuple(str(problem) for problem in verify(folder / entry.name).problems)
-    return Seal(entry.name, state, entry.root_hash or "", problems)
+def _common(configs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings that all have, and have alike."""
+    first, *others = configs
+    return {key: value for key, value in first.items() if all(one.get(key) == value for one in others)}

@@ -13,9 +13,9 @@ import pandas as pd
 
 from waterjar._version import __version__
 from waterjar.errors import missing_extra
+from waterjar.view.numbers import shorten
 from waterjar.view.report import blocks as b
 from waterjar.view.report.charts.theme import dark_colours, plain
-from waterjar.view.numbers import shorten
 from waterjar.view.report.tables import alternative, csv_text
 
 LONG = 120
