@@ -27,8 +27,8 @@ from waterjar.run.formats.seed_layout._run_side import (
 )
 from waterjar.run.plain_pickle import dump_plain
 from waterjar.run.reader import Run
-from waterjar.run.study import Study
 from waterjar.run.root import read_array, read_root
+from waterjar.run.study import Study
 
 Array = NDArray[Any]
 _FORMAT = 1
