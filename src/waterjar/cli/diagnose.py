@@ -53,25 +53,13 @@ def command(
     if names is not None:
         rows = rows[rows.metric.isin(names) | rows.family.isin(names)]
     if as_json:
-        print_json(_plain(found, rows))
+        print_json(found.plain(rows))
     elif as_csv:
         warn(found)
         roots = [found.roots[cell, seed] for cell, seed in zip(rows.cell, rows.seed, strict=True)]
         sys.stdout.write(shown_names(rows.assign(root=roots)).to_csv(index=False))
     else:
         print_diagnosis(found, rows)
-
-
-def _plain(found: Diagnosis, rows: pd.DataFrame) -> dict[str, Any]:
-    return {
-        "values": rows.astype(object).where(rows.notna(), None).to_dict("records"),
-        "verdicts": found.sentences(),
-        "seals": found.seals,
-        "origin": found.origin,
-        "passed_over": found.passed_over,
-        "settings": {family: found.settings(family) for family in found.results},
-        "roots": {entry.name: entry.root_hash for entry in found.study.entries},
-    }
 
 
 def print_diagnosis(found: Diagnosis, rows: pd.DataFrame) -> None:

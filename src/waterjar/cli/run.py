@@ -16,13 +16,11 @@ from waterjar.cli.measured import run_diagnose
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rich.console import RenderableType
 
-    from waterjar.diagnose.study import Diagnosis
     from waterjar.lab.study import Job
     from waterjar.lab.study.progress import JobProgress
+    from waterjar.run.study import Study
 
 NAME = "run"
 _MOST_SETS = 30
@@ -38,9 +36,9 @@ def command(
     train_only: Annotated[bool, typer.Option("--train-only", help="Leave out the declared analysis.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a study, or go on with one: complete runs are passed over, begun ones resumed; then analyse it, if declared.
+    """Run a study, or go on with one: complete runs are passed over, begun ones resumed; then analyse it.
 
-    A study of kind binary is measured and drawn when it is trained, as its section `analysis` says.
+    It ends with measures, figures and a report, as its section `analysis` says.
     """
     from waterjar.errors import missing_extra  # noqa: PLC0415 - not for --help
 
@@ -50,11 +48,16 @@ def command(
         if error.name != "torch":
             raise
         raise missing_extra("torch", "lab", "runs of the laboratory") from error
+    from waterjar.view.outputs import check_outputs  # noqa: PLC0415
+
     declared = study.read(declaration)
     folder = out or declaration.with_suffix("")
     if workers is not None:
         resources = declared.resources.model_copy(update={"workers": workers})
         declared = declared.model_copy(update={"resources": resources})
+    check_outputs(declared.analysis)
+    for line in study.notes(declared):
+        sys.stderr.write(f"waterjar: {visible(line)}\n")
     if dry_run:
         _dry_run(declared, folder, as_json)
         return
@@ -77,61 +80,35 @@ def command(
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)  # None: it was not Python's
 
 
-def _tell(declared: Any, done: Any, folder: Path, *, train_only: bool, as_json: bool) -> None:
-    """What came out, and the declared analysis of it."""
-    analysis: Any = getattr(declared, "analysis", None)
-    wanted = () if train_only else getattr(analysis, "families", ())
+def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json: bool) -> None:
+    """What came out, and the analysis of it that the study declares."""
+    from waterjar.lab import study  # noqa: PLC0415
+    from waterjar.view.outputs import write_outputs  # noqa: PLC0415
+
     if not as_json:
         _print_final(done)
-    found, passed_over = _analysed(done, wanted, getattr(analysis, "settings", {}))
-    drawn = _drawn(found, wanted, folder, passed_over) if wanted and analysis.figures else {}
+    told = study.notes(declared, done)
+    found = None if train_only else run_diagnose(done, say_stopped=False)
+    made = {} if found is None else write_outputs(found, folder)
+    written = {name: str(file) for name, file in made.items() if isinstance(file, Path)}
+    refused = {name: why for name, why in made.items() if isinstance(why, str)}
+    if found is not None:
+        refused |= {name: f"not measured: {why}" for name, why in found.passed_over.items() if _asked(declared, name)}
     if as_json:
         runs = [_final(run) for run in done]
-        print_json({"study": str(folder), "runs": runs, "figures": drawn, "passed_over": passed_over})
+        print_json({"study": str(folder), "runs": runs, "outputs": written, "passed_over": refused, "notes": told})
         return
-    if found.results:
+    if found is not None and found.results:
         print_diagnosis(found, found.table())
-    for name, why in passed_over.items():
-        sys.stderr.write(f"waterjar: {visible(name)}: {visible(why)}\n")
-    if drawn:
+    for line in [*told, *(f"{name}: {why}" for name, why in refused.items())]:
+        sys.stderr.write(f"waterjar: {visible(line)}\n")
+    if written:
         beside = shlex.join(["waterjar", "compare", str(folder)])
-        print_rich(f"{len(drawn)} figures in {folder / 'figures'}; algorithms side by side: {beside}")
+        print_rich(f"{len(written)} files in {folder}: report.html, figures; side by side: {beside}")
 
 
-def _analysed(study: Any, wanted: Sequence[str], settings: Mapping[str, Any]) -> tuple[Diagnosis, dict[str, str]]:
-    """The declared families, measured one after the other; one that cannot be measured costs no other."""
-    from waterjar.diagnose.study import Diagnosis  # noqa: PLC0415
-    from waterjar.errors import WaterjarError  # noqa: PLC0415
-
-    found = Diagnosis(study, {})
-    passed_over: dict[str, str] = {}
-    for family in wanted:
-        try:
-            one = run_diagnose(study, [family], {family: settings.get(family, {})}, fresh=False, say_stopped=False)
-        except WaterjarError as error:
-            passed_over[family] = str(error)
-            continue
-        found.results.update(one.results)
-        found.seals.update(one.seals)
-        found.origin.update(one.origin)
-        found.passed_over.update(one.passed_over)
-    return found, passed_over
-
-
-def _drawn(found: Diagnosis, wanted: Sequence[str], folder: Path, passed_over: dict[str, str]) -> dict[str, str]:
-    """Every algorithm's figures; those of families that nobody asked for are not missed."""
-    from waterjar.diagnose.registry import families  # noqa: PLC0415
-    from waterjar.errors import WaterjarError  # noqa: PLC0415
-    from waterjar.view.album import album, not_measured  # noqa: PLC0415
-
-    try:
-        made = album(found, folder)
-    except WaterjarError as error:  # without matplotlib none can be drawn; what was measured is there all the same
-        passed_over["figures"] = str(error)
-        return {}
-    expected = {not_measured(family) for family in families() if family not in wanted}
-    passed_over |= {name: why for name, why in made.items() if isinstance(why, str) and why not in expected}
-    return {name: str(file) for name, file in made.items() if isinstance(file, Path)}
+def _asked(declared: Any, family: str) -> bool:
+    return declared.analysis.families is not None and family in declared.analysis.families
 
 
 def _dry_run(declared: Any, out: Path, as_json: bool) -> None:

@@ -90,6 +90,8 @@ class Metric:
     """Units of a loss, where the metric has those of what it is made of."""
     optional: bool = False
     """Whether it is measured on request alone, by a setting: else it is not in the result at all."""
+    between_seeds: bool = False
+    """Whether it compares seeds with each other, so that one seed's value depends on the others."""
 
     @property
     def label(self) -> str:
@@ -212,6 +214,7 @@ def metric(
     on_loss: OnLoss = "undefined",
     loss_units: str = "",
     optional: bool = False,
+    between_seeds: bool = False,
 ) -> Callable[[Function], Function]:
     """Declare the decorated function as a metric; it is returned as it is."""
 
@@ -240,6 +243,7 @@ def metric(
             on_loss=on_loss,
             loss_units=loss_units,
             optional=optional,
+            between_seeds=between_seeds,
         )
         other = _METRICS.get(name)
         if other is not None and other.compute.__module__ != function.__module__:

@@ -1,23 +1,28 @@
-"""What the pickles of the seed's scripts have in common: one run, one layer, nothing from before the training.
+"""What was measured in the form of the seed's scripts: pickles of one run, one layer, nothing from before the training.
 
-Arrays are (Steps, N_Repeats) there; `read` checks them, and gives (repeat, snapshot) back.
+Arrays are (Steps, N_Repeats) there.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
-from typing import Any
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.plain_pickle import dump_plain, read_plain_pickle
+from waterjar.run.plain_pickle import dump_plain
+from waterjar.run.reader import Run
+
+if TYPE_CHECKING:
+    from waterjar.diagnose.study import Diagnosis
 
 Floats = NDArray[np.float64]
+FAMILIES = ("continual", "plasticity", "geometry")
+"""What the form has a place for."""
 
 
 def of_one_run(result: xr.Dataset) -> None:
@@ -34,7 +39,7 @@ def of_one_layer(result: xr.Dataset, layer: str | None) -> xr.Dataset:
     of_one_run(result)
     layers = [str(name) for name in result["layer"].values]
     if layer is None and len(layers) > 1:
-        raise WaterjarError(f"layer=None, but {len(layers)} were recorded: one of {', '.join(layers)} would be right")
+        raise WaterjarError(f"layer=None, but {len(layers)} were recorded: expected one of {', '.join(layers)}")
     if layer is not None and layer not in layers:
         raise unknown_name("layer", layer, layers)
     trained = result.isel(snapshot=np.flatnonzero(result["epoch"].values > 0))
@@ -51,59 +56,30 @@ def steps_by_repeats(result: xr.Dataset, name: str) -> Floats:
     return np.asarray(values.transpose("snapshot", "repeat").values, np.float64)
 
 
-def write(value: object, file: Path) -> Path:
-    """Write plain values as a pickle that any numpy opens; whole or not at all."""
-    data = dump_plain(value)
-    draft: Path | None = None
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{file.name[:50]}-", dir=file.parent)
-        draft = Path(name)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        draft.chmod(0o644)
-        draft.replace(file)
-    except OSError as error:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
-        raise WaterjarError(f"could not write {file}: {error.strerror}") from error
-    return file
+def seed_files(diagnosis: Diagnosis, run: Run, dataset: str, layer: str | None) -> tuple[dict[str, bytes], list[str]]:
+    """File -> contents of what was measured of one run, in the seed's form; and what is to be known about it."""
+    from waterjar.diagnose.continual.export import FILE as CONTINUAL  # noqa: PLC0415 - families import this module
+    from waterjar.diagnose.continual.export import cl_metrics  # noqa: PLC0415
+    from waterjar.diagnose.geometry.export import FILE as GEOMETRY  # noqa: PLC0415
+    from waterjar.diagnose.geometry.export import manifold_metrics  # noqa: PLC0415
+    from waterjar.diagnose.plasticity.export import file_name, history  # noqa: PLC0415
 
-
-def read(file: str | os.PathLike[str]) -> dict[str, object]:
-    """The dictionary in a pickle, of which nothing is run."""
-    try:
-        contents = Path(file).read_bytes()
-    except OSError as error:
-        raise WaterjarError(f"could not read {file}: {error.strerror}") from error
-    return read_plain_pickle(contents, str(file))
-
-
-def part(stored: object, key: str, where: str) -> dict[Any, object]:
-    """A dictionary within the dictionary."""
-    found = stored.get(key) if isinstance(stored, dict) else None
-    if not isinstance(found, dict):
-        raise WaterjarError(f"{where} has no dictionary '{key}'")
-    return found
-
-
-def numbers(stored: dict[Any, object], key: str, ndim: int, where: str) -> Floats:
-    """An array of this many dimensions."""
-    if key not in stored:
-        raise WaterjarError(f"{where} has no '{key}': its keys are {', '.join(map(str, list(stored)[:10]))}")
-    try:
-        array = np.asarray(stored[key])
-        if array.dtype.kind not in "biuf" or array.ndim != ndim:
-            raise ValueError(f"it has the shape {array.shape} and holds {array.dtype}")
-    except ValueError as error:
-        raise WaterjarError(f"{where}: '{key}' is not an array of numbers with {ndim} dimensions ({error})") from error
-    return array.astype(np.float64)
-
-
-def columns(stored: dict[Any, object], names: dict[str, str], where: str) -> dict[str, Floats]:
-    """Our name -> (snapshot, repeat) of every key; all of one shape."""
-    found = {ours: numbers(stored, key, 2, where) for key, ours in names.items()}
-    shapes = {array.shape for array in found.values()}
-    if len(shapes) > 1:
-        raise WaterjarError(f"{where}: arrays of different shapes {sorted(shapes)}; one (Steps, N_Repeats) is right")
-    return found
+    makers: dict[str, tuple[str, Callable[[xr.Dataset], object]]] = {
+        "continual": (CONTINUAL, cl_metrics),
+        "plasticity": (file_name(dataset), lambda result: history(result, layer=layer)),
+        "geometry": (GEOMETRY, lambda result: manifold_metrics(result, layer=layer)),
+    }
+    files: dict[str, bytes] = {}
+    notes = []
+    for family, (file, make) in makers.items():
+        try:
+            if family not in diagnosis.results:
+                raise WaterjarError(diagnosis.passed_over[family])
+            one = diagnosis.results[family].isel(cell=0, drop=True).sel(seed=run.seeds)
+            one = one.assign_coords(repeat=("seed", range(len(run.seeds)))).swap_dims(seed="repeat")
+            files[file] = dump_plain(make(one))
+            used = {key: value for key, value in diagnosis.settings(family).items() if value is not None}
+            notes.append(f"settings of {file}, which were {json.dumps(used)}")
+        except WaterjarError as error:
+            notes.append(f"{file}: {error}")
+    return files, notes

@@ -83,6 +83,19 @@ class Diagnosis:
                         said[str(name)] = f"{said[str(name)]} {sentence}" if str(name) in said else str(sentence)
         return said
 
+    def plain(self, rows: pd.DataFrame | None = None) -> dict[str, Any]:
+        """All of it as plain data for JSON; `rows` are those of `table` that are wanted."""
+        values = self.table() if rows is None else rows
+        return {
+            "values": values.astype(object).where(values.notna(), None).to_dict("records"),
+            "verdicts": self.sentences(),
+            "seals": self.seals,
+            "origin": self.origin,
+            "passed_over": self.passed_over,
+            "settings": {family: self.settings(family) for family in self.results},
+            "roots": {entry.name: entry.root_hash for entry in self.study.entries},
+        }
+
     def declared(self, name: str) -> Metric:
         """A metric as it was measured here: of losses, some have another direction and other units."""
         metric = find_metric(name)
@@ -153,10 +166,11 @@ def diagnose(
     """Measure the families that the study declares, or all that it has the data for.
 
     `only` names families or metrics that must be measured, `families` those to try. What is not given here counts as
-    the study declares it, or as the defaults are (see `analysis_of`); `settings` goes by family. Results come from the cache where runs, settings and versions are what they were; `fresh` computes them
-    again. A family that refuses is passed over, with its reason; if it must be measured, that is an error. Seals are checked
-    whenever a run's files changed since the last check. Long families are measured piece by piece, on `executor` if
-    there is one, and go on where they were stopped.
+    the study declares it, or as the defaults are (see `analysis_of`); `settings` goes by family. Results come from the
+    cache where runs, settings and versions are what they were; `fresh` computes them again. A family that refuses is
+    passed over, with its reason; if it must be measured, that is an error. Seals are checked whenever a run's files
+    changed since the last check. Long families are measured piece by piece, on `executor` if there is one, and go on
+    where they were stopped.
     """
     if not study.entries:
         raise WaterjarError(f"{study.path} holds no runs: there is nothing to measure")

@@ -63,8 +63,10 @@ PAIRS = (
 MOST_PAIRS = 6
 
 
-def album(source: Source, out: str | Path, *, progress: Progress | None = None) -> dict[str, Path | str]:
-    """Draw every cell's figures as PNG under out/figures/{data set}/{algorithm}/.
+def album(
+    source: Source, out: str | Path, *, kinds: Sequence[str] = ("png",), progress: Progress | None = None
+) -> dict[str, Path | str]:
+    """Draw every cell's figures under out/figures/{data set}/{algorithm}/, as PNG or in other formats.
 
     A run or a study is measured (a study through its cache); of a `Diagnosis` what it has is shown, and nothing more is
     measured. Folders go by the names in the runs' settings, made fit for a file system; cells of one method have
@@ -77,11 +79,11 @@ def album(source: Source, out: str | Path, *, progress: Progress | None = None) 
         pass
     diagnosis = _measured(source)
     places = folders(diagnosis.study)
-    todo = [(cell, page) for cell in diagnosis.study.cells for page in PAGES]
+    todo = [(cell, page, kind) for cell in diagnosis.study.cells for page in PAGES for kind in kinds]
     found: dict[str, Path | str] = {}
-    for done, (cell, page) in enumerate(todo):
+    for done, (cell, page, kind) in enumerate(todo):
         dataset, algorithm = places[cell]
-        file = f"{page.file.format(dataset=dataset)}.png"
+        file = f"{page.file.format(dataset=dataset)}.{kind}"
         name = f"{dataset}/{algorithm}/{file}"
         if progress is not None:
             progress(name, done, len(todo))

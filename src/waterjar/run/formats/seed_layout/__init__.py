@@ -15,7 +15,7 @@ for (labels of steps, seeds, names) stands in metadata.json under "waterjar", wh
 
 from __future__ import annotations
 
-from waterjar.run.formats.seed_layout._export import Exported, export_seed_layout, layout_folder
+from waterjar.run.formats.seed_layout._export import Exported, export_seed_layout, layout_folder, layout_folders
 from waterjar.run.formats.seed_layout._import import Imported, import_seed_layout
 
-__all__ = ["Exported", "Imported", "export_seed_layout", "import_seed_layout", "layout_folder"]
+__all__ = ["Exported", "Imported", "export_seed_layout", "import_seed_layout", "layout_folder", "layout_folders"]

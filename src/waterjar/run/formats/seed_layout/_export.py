@@ -28,6 +28,7 @@ from waterjar.run.formats.seed_layout._run_side import (
 from waterjar.run.plain_pickle import dump_plain
 from waterjar.run.reader import Run
 from waterjar.run.root import read_array, read_root
+from waterjar.run.study import Study
 
 Array = NDArray[Any]
 _FORMAT = 1
@@ -78,6 +79,21 @@ def layout_folder(run: Run, dataset: str | None = None, algorithm: str | None = 
         names.folder_name(dataset, names.dataset_of(run.config), "dataset"),
         names.folder_name(algorithm, named or names.algorithm_of(run.config), "algorithm"),
     )
+
+
+def layout_folders(study: Study, out: Path, dataset: str | None, algorithm: str | None) -> dict[Path, Run]:
+    """{dataset}/{algorithm} of every run of a study; that two would share one, or that one is there, is an error."""
+    shown = study.cell_names if len(study.entries) > 1 else {}
+    places: dict[Path, Run] = {}
+    for run in study:
+        place = layout_folder(run, dataset, algorithm, named=shown.get(run.cell_id, ""))
+        if place in places:
+            both = f"{places[place].path.name} and {run.path.name}"
+            raise WaterjarError(f"{both} would both become {place}: export them one by one, with --algorithm")
+        if (out / place).exists():  # before anything is measured
+            raise WaterjarError(f"{out / place} exists already: choose another place, or move it away first")
+        places[place] = run
+    return places
 
 
 @dataclass
