@@ -66,9 +66,13 @@ class Unit:
 class Loaded:
     """What a family has read of a unit. Families say what is theirs; this is what they have in common."""
 
-    def __init__(self, unit: Unit, coordinates: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, unit: Unit, coordinates: Mapping[str, Any] | None = None, about: Mapping[str, Any] | None = None
+    ) -> None:
         self.unit = unit
         self.coordinates: dict[str, Any] = {**unit.repeats, **(coordinates or {})}
+        self.about = dict(about or {})
+        """Attributes of the result as a whole."""
 
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """Every input of the types wanted, and its place: positions along the dimensions of its type.
@@ -160,17 +164,17 @@ def units_of(
     able = [entry for entry in study.entries if has_groups(runs[entry.name], family.needs)]
     if not able:
         raise WaterjarError(f"no run has recorded {_words(family.needs)}")
-    part, how = Study(study.path, able), pieces or PieceRunner()
+    how = pieces or PieceRunner()
     if family.scope == "run":
         return [Unit(entry.name, (runs[entry.name],), "", pieces=how) for entry in able]
     names = study.cell_names
     cells: dict[str, Unit] = {}
-    for cell, entries in part.cells.items():
+    for cell, entries in Study(study.path, able).cells.items():
         own = tuple(runs[entry.name] for entry in entries)
         cells[cell] = Unit(cell, own, names[cell], pieces=how, kept={} if family.compared else None)
     if not family.compared:
         return list(cells.values())
-    found, notes = find_baselines(part, analysis.settings_of(family).baseline, analysis.rule, runs)
+    found, notes = find_baselines(study, analysis.settings_of(family).baseline, analysis.rule, runs)
     return [
         replace(one, baseline=cells.get(str(found[cell])), is_baseline=found[cell] == cell, note=notes.get(cell, ""))
         for cell, one in cells.items()
@@ -219,7 +223,7 @@ def measure_unit(
         found |= _labelled(metric, tables, loaded, (*family.inputs[metric.input], *metric.dims), sizes)
     found |= loaded.close(found)
     coordinates = {name: found.pop(name) for name in list(found) if found[name].dims == (name,)}
-    return xr.Dataset(found, {**coordinates, **loaded.coordinates})
+    return xr.Dataset(found, {**coordinates, **loaded.coordinates}, loaded.about)
 
 
 def _beside(metric: Metric, made: Mapping[str, Result]) -> list[tuple[str, Result, tuple[str, ...]]]:
