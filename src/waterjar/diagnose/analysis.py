@@ -171,6 +171,8 @@ def by_family(
             raise unknown_name(f"{what}: family", owners[0], known)
         if name not in known[owners[0]].settings_model.model_fields:
             raise unknown_name(f"{owners[0]}: {what}", name, known[owners[0]].settings_model.model_fields)
+        if name in found.get(owners[0], {}):
+            raise WaterjarError(f"{what} {key}: {owners[0]}.{name} is given twice: leave one out")
         found.setdefault(owners[0], {})[name] = value
     return found
 
