@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 pytest.importorskip("torch")
 
 from waterjar import WaterjarError
-from waterjar.lab import learners, study
+from waterjar.lab import data, learners, study
 from waterjar.lab.config import Planting, Training
 from waterjar.lab.study import declare, expand
+from waterjar.lab.study.parts import Resources
 from waterjar.lab.trainer import run_id_of
 
 pytestmark = pytest.mark.torch
@@ -307,6 +309,53 @@ def test_files(tmp_path: Path) -> None:
             study.read(file)
 
 
+SEED = """
+experiment_name: "einstellung_effect_analysis"
+seeds: [42, 123, 456]
+backbones: ["resnet18", "vit"]
+strategies: ["sgd", "derpp", "ewc_on"]
+scenarios: ["scratch_t2", "interleaved", "sequential"]
+
+# Resource configuration
+gpu_memory_limit: 8000 # MB
+max_parallel_jobs: 2
+checkpoint_frequency: "task" # Save after each task
+
+# Analysis configuration
+analysis:
+  attention_analysis: true # Enable for ViT only
+  statistical_tests: true
+  generate_plots: true
+  export_formats: ["csv", "json", "png"]
+"""
+"""The seed's einstellung_sweep.yaml as it stands."""
+
+
+def test_the_seeds_own_sweep_is_a_declaration(tmp_path: Path) -> None:
+    file = tmp_path / "einstellung_sweep.yaml"
+    file.write_text(f"kind: einstellung\n{SEED}")
+    declaration = study.read(file)
+    assert len(expand(declaration)) == 3 * 2 * (2 + 3)
+    assert (declaration.resources.workers, declaration.resources.gpu_memory_limit) == (2, 8000)
+    analysis = declaration.analysis
+    assert (analysis.tests, analysis.figures, analysis.export_formats) == (True, True, ("csv", "json", "png"))
+    assert analysis.lead == "rigidity"
+    said = study.notes(declaration.model_copy(update={"resources": Resources(**SEEDS_RESOURCES)}))
+    assert ["limits nothing" in said[0], *("not acted on yet" in line for line in said[1:])] == [True] * 3
+
+
+def test_the_seeds_own_sweep_on_glyphs_can_be_planned(tmp_path: Path) -> None:
+    content = {
+        "kind": "einstellung",
+        **yaml.safe_load(SEED),
+        "data": {"name": "glyphs", "settings": {"train_per_class": 10, "test_per_class": 4}},
+        "backbones": ["mlp", "small_cnn"],
+        "training": {"epochs_t1": 1, "epochs_t2": 1},
+    }
+    images = data.load("glyphs", train_per_class=10, test_per_class=4)
+    assert len(study.plan(declare(content), tmp_path / "out", images)) == 3 * 2 * (2 + 3)
+
+
 def test_all_faults_are_told_at_once() -> None:
     content = {"kind": "einstellung", "sceds": 1, "shortcut": {"rate": 2}, "strategies": ["derp"], "seeds": [True, 1.0]}
     with pytest.raises(WaterjarError) as raised:
@@ -349,6 +398,7 @@ def test_augmentation_that_is_not_given_keeps_its_defaults() -> None:
     )
 
 
+SEEDS_RESOURCES: dict[str, Any] = {"device": "cpu", "gpu_memory_limit": 8000, "checkpoint_frequency": "task"}
 SWEEPABLE: dict[str, Any] = {"kind": "einstellung", "seeds": [1], "strategies": ["sgd", "er"]}
 
 

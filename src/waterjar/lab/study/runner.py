@@ -23,7 +23,7 @@ from waterjar.lab.study.declaration import expand
 from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Declared
 from waterjar.lab.study.local_pool import LocalPool, reason
-from waterjar.lab.study.notes import notes
+from waterjar.lab.study.remarks import notes
 from waterjar.run.root import NotARunError, read_root
 from waterjar.run.store import ROOT
 from waterjar.run.study import Study, create_study, open_study

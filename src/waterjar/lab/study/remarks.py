@@ -1,4 +1,4 @@
-"""What there is to say about a declaration that is valid, a sentence each: limits that limit nothing, words that wait."""
+"""What there is to say about a declaration that is valid: limits that limit nothing, words that wait."""
 
 from __future__ import annotations
 
