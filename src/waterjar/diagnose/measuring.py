@@ -6,6 +6,7 @@ made of; `Loaded.inputs` hands them out, each with its place along the dimension
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -114,10 +115,11 @@ class Table:
     def put(self, place: tuple[Any, ...], result: Result) -> None:
         """One result at its place."""
         self.values[place], self.reasons[place], self.counts[place] = result.value, result.code, result.n
-        if self.errors is None and np.any(np.isfinite(result.standard_error)):
+        error = result.standard_error
+        if self.errors is None and (math.isfinite(error) if isinstance(error, float) else np.isfinite(error).any()):
             self.errors = np.full(self.values.shape, np.nan)
         if self.errors is not None:
-            self.errors[place] = result.standard_error
+            self.errors[place] = error
 
     def labelled(self, name: str, attributes: Mapping[str, Any] | None = None) -> Variables:
         """As variables: the values, why some are missing, and standard errors where there are any."""

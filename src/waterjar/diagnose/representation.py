@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from waterjar.diagnose.plasticity.magnitude import in_range
+from waterjar.diagnose.magnitude import in_range
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
 
@@ -34,9 +34,9 @@ class Representation:
             return features
         array = np.asarray(features)
         if array.ndim != 2:
-            raise WaterjarError(f"features have shape {array.shape}: (sample, unit) would be right")
+            raise WaterjarError(f"features have shape {array.shape}: expected (sample, unit)")
         if array.dtype.kind not in "fiub":
-            raise WaterjarError(f"features have dtype {array.dtype}: real numbers would be right")
+            raise WaterjarError(f"features have dtype {array.dtype}: expected real numbers")
         return cls(array if array.dtype in (np.float32, np.float64) else array.astype(np.float64))
 
     @cached_property

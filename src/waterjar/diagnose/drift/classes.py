@@ -1,9 +1,8 @@
-"""What is known of one snapshot of one repeat: its features, labels, classes and readout."""
+"""Classes of the samples of a representation, and where their means are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
-
-NO_LABELS = Result.missing("not_recorded", "the labels of the samples were not recorded (probe_samples)")
-NO_READOUT = Result.missing("not_recorded", "the weights of the readout of this layer were not recorded")
-
-
-@dataclass(frozen=True)
-class Readout:
-    """The last linear map of a network: weights (class, unit) and bias (class)."""
-
-    weights: NDArray[Any]
-    bias: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -50,7 +38,7 @@ class Classes:
             return cls(names, counts, members, nothing, nothing, cloud.missing)
         n = len(given)
         if len(names) < 2:
-            gone = Result.missing("undefined", f"{len(names)} class: at least 2 would be right", n=n)
+            gone = Result.missing("undefined", f"{len(names)} class: expected at least 2", n=n)
             return cls(names, counts, members, nothing, nothing, gone)
         sums = np.zeros((len(names), cloud.centred.shape[1]))
         for i in range(len(names)):
@@ -73,12 +61,10 @@ class Classes:
         if weights.ndim != 2 or weights.shape[1] != units or weights.dtype.kind not in "fiub":
             raise WaterjarError(
                 f"weights have shape {weights.shape} and dtype {weights.dtype}: "
-                f"numbers (class, unit), with {units} units as the features have, would be right"
+                f"expected numbers (class, unit), with {units} units as the features have"
             )
         if self.names.dtype.kind not in "iub":
-            raise WaterjarError(
-                f"labels have dtype {self.names.dtype}: whole numbers, rows of the readout, would be right"
-            )
+            raise WaterjarError(f"labels have dtype {self.names.dtype}: expected whole numbers, rows of the readout")
         if self.missing:
             return self.missing
         if self.names[0] < 0 or self.names[-1] >= len(weights):
@@ -91,47 +77,9 @@ def labels_of(labels: ArrayLike, samples: int) -> NDArray[Any]:
     """As an array (sample) of numbers or text; an error if they cannot be that."""
     given = np.asarray(labels)
     if given.shape != (samples,):
-        raise WaterjarError(f"labels have shape {given.shape}: (sample) = ({samples},) would be right")
+        raise WaterjarError(f"labels have shape {given.shape}: expected (sample) = ({samples},)")
     if given.dtype.kind not in "iubfUS":
-        raise WaterjarError(f"labels have dtype {given.dtype}: whole numbers would be right")
+        raise WaterjarError(f"labels have dtype {given.dtype}: expected whole numbers")
     if given.dtype.kind == "f" and np.isnan(given).any():
-        raise WaterjarError("some labels are NaN: a class for every sample would be right")
+        raise WaterjarError("some labels are NaN: expected a class for every sample")
     return given
-
-
-@dataclass(frozen=True)
-class Moment:
-    """One snapshot of one repeat, at one layer."""
-
-    cloud: Cloud
-    labels: NDArray[np.int64] | None
-    """(sample), of the stacked samples."""
-    readout: Readout | Result
-    """Or why there is none."""
-    eval_sets: dict[str, slice]
-    """Which of the stacked samples belong to which eval set."""
-
-    @cached_property
-    def classes(self) -> Classes | None:
-        """Means by class; None where labels were not recorded."""
-        return None if self.labels is None else Classes.of(self.cloud, self.labels)
-
-
-@dataclass(frozen=True)
-class Curves:
-    """Over the snapshots of one repeat, at one layer: how well old tasks can be told, and are told."""
-
-    probe: dict[str, NDArray[np.float64]]
-    """eval set -> accuracy of a fresh linear probe (snapshot)."""
-    readout: dict[str, NDArray[np.float64]]
-    """eval set -> accuracy of the network itself (snapshot), NaN where it was not recorded."""
-    eval_task: dict[str, int]
-    train_task: NDArray[np.int64]
-    """(snapshot): position of the task in training, -1 for joint."""
-
-
-@dataclass(frozen=True)
-class Siblings:
-    """The last snapshots of the seeds of one cell, at one layer; None where a seed has none of the same samples."""
-
-    clouds: list[Cloud | None]
