@@ -29,7 +29,7 @@ def plain() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numba, "njit", lambda **_: _Plain)
         patch.setattr(numba.extending, "intrinsic", lambda _: lambda a, b, c: a * b + c)
-        patch.setitem(sys.modules, f"{PACKAGE}._four", _four())
+        patch.setitem(sys.modules, f"{PACKAGE}.solver.lanes", _lanes())
         yield importlib.import_module(PACKAGE)
     for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
         del sys.modules[name]
@@ -37,13 +37,13 @@ def plain() -> Iterator[ModuleType]:
     sys.modules["waterjar.diagnose"].geometry = kept[PACKAGE]
 
 
-def _four() -> ModuleType:
+def _lanes() -> ModuleType:
     """Four numbers at a time, as arrays."""
 
     def store(array: Floats, row: int, column: int, x: Floats) -> None:
         array[row, column : column + 4] = x
 
-    module: Any = ModuleType(f"{PACKAGE}._four")
+    module: Any = ModuleType(f"{PACKAGE}.solver.lanes")
     module.WIDTH, module.Four, module.store = 4, np.ndarray, store
     module.load = lambda array, row, column: array[row, column : column + 4].copy()
     module.pack = lambda *numbers: np.array(numbers)

@@ -12,8 +12,8 @@ from scipy.optimize import nnls
 from diagnose.geometry.problems import KINDS, Case, case, unique
 from waterjar.diagnose.geometry import cone, manifold_geometry
 from waterjar.diagnose.geometry.draws import dichotomies, directions
+from waterjar.diagnose.geometry.estimates import SCALARS
 from waterjar.diagnose.geometry.manifold import PAIRS, Geometry, geometry_of
-from waterjar.diagnose.geometry.scalars import SCALARS
 from waterjar.errors import WaterjarError
 
 Floats = NDArray[np.float64]

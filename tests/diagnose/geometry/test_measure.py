@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from waterjar.diagnose.job import Job, Parts
 
 import waterjar
 from waterjar.diagnose import geometry
 from waterjar.diagnose.geometry import manifold_geometry, simulated_capacity
-from waterjar.diagnose.job import Job, Parts
 from waterjar.diagnose.study import FOLDER, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from diagnose.geometry.test_manifold import measured, relu_points
 from waterjar.diagnose.geometry import cone, manifold_geometry
 from waterjar.diagnose.geometry.draws import dichotomies, directions
+from waterjar.diagnose.geometry.estimates import SCALARS
 from waterjar.diagnose.geometry.manifold import geometry_of
-from waterjar.diagnose.geometry.scalars import SCALARS
 
 Floats = NDArray[np.float64]
 STEP = 1e-5

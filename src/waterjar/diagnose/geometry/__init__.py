@@ -8,9 +8,9 @@
 
 from waterjar.diagnose.geometry.capacity import SimulatedCapacity, simulated_capacity
 from waterjar.diagnose.geometry.cone import Manifolds, Projections, manifolds, project
-from waterjar.diagnose.geometry.declared import FAMILY
 from waterjar.diagnose.geometry.manifold import Geometry, geometry_of, manifold_geometry
 from waterjar.diagnose.geometry.measure import measure
+from waterjar.diagnose.geometry.metrics import FAMILY
 
 __all__ = [
     "FAMILY",

@@ -15,11 +15,11 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.geometry._separation_kernel import smallest_separable
 from waterjar.diagnose.geometry.cone import Floats, Integers, Manifolds, in_parts, manifolds
 from waterjar.diagnose.geometry.draws import Dichotomies, projection_generator
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
-from waterjar.diagnose.geometry.given import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.inputs import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.solver.separation import smallest_separable
 
 _Z = 1.959963984540054  # 97.5 % quantile of the normal distribution
 _APART = 2**64  # steps of the generator between trials: none uses so many

@@ -19,8 +19,6 @@ from typing import Any, Literal, TypeAlias, TypedDict, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.geometry import _anchor_kernel as kernel
-from waterjar.diagnose.geometry._uniqueness_kernel import ONE_OF_MANY
 from waterjar.diagnose.geometry.cone import (
     KKT_LIMIT,
     Floats,
@@ -33,9 +31,11 @@ from waterjar.diagnose.geometry.cone import (
 )
 from waterjar.diagnose.geometry.draws import Dichotomies, directions
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
-from waterjar.diagnose.geometry.given import Rng, at_least, checked_rng
-from waterjar.diagnose.geometry.reused import room
-from waterjar.diagnose.geometry.scalars import SCALARS, shifts, summary
+from waterjar.diagnose.geometry.estimates import SCALARS, shifts, summary
+from waterjar.diagnose.geometry.inputs import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.solver import anchors as kernel
+from waterjar.diagnose.geometry.solver.uniqueness import ONE_OF_MANY
+from waterjar.diagnose.geometry.workspace import room
 from waterjar.errors import WaterjarError, unknown_name
 
 Inactive: TypeAlias = Literal["zero", "active_only", "support"]

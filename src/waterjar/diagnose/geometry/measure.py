@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from waterjar.diagnose.geometry.capacity import simulated_capacity
 from waterjar.diagnose.geometry.draws import DichotomyKind
-from waterjar.diagnose.geometry.given import at_least
+from waterjar.diagnose.geometry.estimates import SCALARS
+from waterjar.diagnose.geometry.inputs import at_least
 from waterjar.diagnose.geometry.manifold import Inactive, manifold_geometry
-from waterjar.diagnose.geometry.scalars import SCALARS
 from waterjar.diagnose.job import Arrays, Job
 from waterjar.diagnose.labelled import NOT_RECORDED, stamp, variable
 from waterjar.diagnose.registry import families

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from waterjar.diagnose.job import Job, Parts
 
 from waterjar.diagnose.array_file import packed, read_whole
 from waterjar.diagnose.cache import FOLDER, cached, piece_key
-from waterjar.diagnose.job import Job, Parts
 from waterjar.diagnose.registry import Family
 
 PIECE = {"names": np.array(["0", "1"]), "capacity": np.arange(3.0), "capacity_code": np.zeros(3, np.uint8)}
