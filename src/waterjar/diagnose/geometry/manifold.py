@@ -42,6 +42,8 @@ Inactive: TypeAlias = Literal["zero", "active_only", "support"]
 
 PAIRS = ("center_cosine", "axis_cosine", "center_axis_cosine", "center_inner", "axis_inner", "center_axis_inner")
 """The measures of pairs of manifolds."""
+PER_MANIFOLD = ("manifold_dimension", "manifold_radius", "manifold_inactive_share")
+"""The measures of each manifold."""
 
 
 class Geometry(TypedDict):
@@ -265,8 +267,7 @@ def _own_products(found: Projections, count: Integers, members: Integers, weight
 def _missing(of: Manifolds, reason: str, note: str, settings: dict[str, Any]) -> dict[str, Any]:
     """A result of which nothing is known but what was asked."""
     numbers: dict[str, Any] = {name + end: math.nan for name in SCALARS for end in ("", "_se")}
-    per_manifold = ("manifold_dimension", "manifold_radius", "manifold_inactive_share")
-    numbers |= {name: np.full(of.count, math.nan) for name in per_manifold}
+    numbers |= {name: np.full(of.count, math.nan) for name in PER_MANIFOLD}
     numbers |= {name: np.full((of.count, of.count), math.nan) for name in PAIRS}
     told = {"labels": of.names, "n_points": of.sizes, "support": math.nan, "kkt": math.nan, "nonunique_share": math.nan}
     return numbers | settings | told | {"reasons": dict.fromkeys(SCALARS, reason), "note": note}
