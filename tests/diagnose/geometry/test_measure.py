@@ -70,12 +70,13 @@ def test_the_labelled_numbers_are_those_of_the_arrays(run: waterjar.Run) -> None
         rng = stream(0, (7, 8)[repeat], 1 if step < 2 else 2, step)
         alone = manifold_geometry(points, labels, n_t=20, rng=rng)
         place = {"snapshot": step, "repeat": repeat, "layer": "one"}
-        for name in ("capacity", "radius", "dimension", "center_axis_alignment", "capacity_se", "axis_alignment_inner"):
-            assert float(found[name].sel(place)) == alone[name], name  # type: ignore[literal-required]
+        for name in ("capacity", "radius", "dimension", "center_axis_alignment", "axis_alignment_inner"):
+            assert float(found[name].sel(place)) == float(alone[name]), name
+            assert float(found[f"{name}_se"].sel(place)) == alone[name].standard_error, name
         np.testing.assert_array_equal(found["manifold_radius"].sel(place), alone["manifold_radius"])
         simulated = simulated_capacity(points, labels, n_trials=30, rng=rng)
-        assert float(found["simulated_capacity"].sel(place)) == simulated["capacity"]
-        error = abs(simulated["capacity"] - alone["capacity"]) / alone["capacity"]
+        assert float(found["simulated_capacity"].sel(place)) == float(simulated["capacity"])
+        error = abs(float(simulated["capacity"]) - float(alone["capacity"])) / float(alone["capacity"])
         assert float(found["capacity_relative_error"].sel(place)) == pytest.approx(error)
     # total epochs 0, 1, 2, 3: every second one, and the last
     there = np.isfinite(found["simulated_capacity"].isel(repeat=0, layer=0).values)
@@ -107,7 +108,7 @@ def test_common_draws_are_the_same_at_all_snapshots(run: waterjar.Run) -> None:
     found = geometry.measure(run, draws="common", **SETTINGS)
     points, labels = FEATURES[2, 0].reshape(-1, 9), LABELS[0].ravel().astype(str)
     alone = manifold_geometry(points, labels, n_t=20, rng=stream(0, 7))
-    assert float(found["capacity"].sel(snapshot=2, repeat=0, layer="one")) == alone["capacity"]
+    assert float(found["capacity"].sel(snapshot=2, repeat=0, layer="one")) == float(alone["capacity"])
 
 
 def test_manifolds_of_tasks_and_of_some_sets(run: waterjar.Run) -> None:
@@ -137,8 +138,8 @@ def test_repeats_with_other_classes_have_their_own_manifolds(tmp_path: Path) -> 
         )
         for r in range(2)
     ]
-    np.testing.assert_array_equal(radius.sel(repeat=0), [*alone[0]["manifold_radius"], np.nan])
-    zero, five = alone[1]["manifold_radius"]
+    np.testing.assert_array_equal(radius.sel(repeat=0), [*alone[0]["manifold_radius"].value, np.nan])
+    zero, five = alone[1]["manifold_radius"].value
     np.testing.assert_array_equal(radius.sel(repeat=1), [zero, np.nan, np.nan, five])
     why = found["manifold_radius_reason"].isel(snapshot=0, layer=0)
     assert [REASONS[int(code)] for code in why.sel(repeat=0)] == ["present"] * 3 + ["empty_set"]
@@ -235,7 +236,7 @@ def test_a_metric_from_outside_is_one_function(run: waterjar.Run) -> None:
 
     @metric("radius_spread", long_name="spread of radii", summary="radius_spread_final", **about)  # type: ignore[arg-type]
     def radius_spread(geometry: SnapshotGeometry) -> Result:
-        return Result(float(np.ptp(geometry["manifold_radius"].value)), n=geometry.n_t)
+        return Result(float(np.ptp(geometry["manifold_radius"].value)), n=geometry["radius"].n)
 
     @metric("center_spread", long_name="spread of centres", dims=("manifold",), **about)  # type: ignore[arg-type]
     def center_spread(geometry: SnapshotGeometry, *, center: bool) -> Result:

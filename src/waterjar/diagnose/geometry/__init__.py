@@ -5,8 +5,8 @@ here: a function under `@metric` that takes a `SnapshotGeometry` and gives a `Re
 
 >>> import numpy as np
 >>> found = manifold_geometry(np.eye(4), [0, 0, 1, 1], n_t=50)
->>> sorted(found)[:3]
-['axis_alignment', 'axis_alignment_inner', 'axis_alignment_inner_se']
+>>> found["capacity"].n, sorted(found)[:2]
+(50, ['axis_alignment', 'axis_alignment_inner'])
 """
 
 from __future__ import annotations

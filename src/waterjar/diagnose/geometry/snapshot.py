@@ -6,7 +6,6 @@ of them what a metric reads.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.diagnose.geometry.capacity import simulated_capacity
-from waterjar.diagnose.geometry.estimates import SCALARS
-from waterjar.diagnose.geometry.manifold import PAIRS, PER_MANIFOLD, manifold_geometry
+from waterjar.diagnose.geometry.manifold import Geometry, manifold_geometry
 from waterjar.diagnose.pieces import Arrays
 from waterjar.diagnose.result import EMPTY_SET, Result
 from waterjar.diagnose.snapshots import RunArrays
 from waterjar.run.reader import Run
-from waterjar.run.schema import REASONS
 
 ManifoldKind: TypeAlias = Literal["class", "task_class"]
 DrawKind: TypeAlias = Literal["independent", "common"]
 SIMULATED = ("capacity", "capacity_low", "capacity_high")
-_NUMBERS = (*SCALARS, *(f"{name}_se" for name in SCALARS), *PER_MANIFOLD, *PAIRS, "nonunique_share", "support", "kkt")
 _DRAW, _SUBSAMPLE = range(2)
 _PLAIN = ("_all", "_normal")
 _WORD = 2**32
@@ -37,34 +33,26 @@ _WORD = 2**32
 class SnapshotGeometry:
     """The finished geometry of one repeat, snapshot and layer: what every metric of the family reads.
 
-    `geometry["radius"]` is a number of `manifold_geometry` by its name, with its reason and standard error.
+    `found["radius"]` is a number of `manifold_geometry` by its name, with its reason and standard error.
     """
 
-    numbers: Mapping[str, Any]
-    labels: tuple[str, ...]
-    """The manifolds in the order of the arrays."""
-    reason: str
-    """Why numbers are missing, where they are."""
-    n_t: int
+    geometry: Geometry
     simulated: Mapping[str, Result]
     """Capacity by simulation and its bounds, as `SIMULATED` names them; `not_recorded` where nothing was simulated."""
     manifolds: tuple[str, ...]
     """All manifolds of the run: the coordinate `manifold` of the result."""
 
     def __getitem__(self, name: str) -> Result:
-        value = self.numbers[name]
-        if isinstance(value, np.ndarray):
-            return Result.of(value, REASONS.index(self.reason), n=self.n_t)
-        return _result(value, self.reason, self.n_t, self.numbers.get(f"{name}_se", math.nan))
+        return self.geometry[name]
 
     def over_manifolds(self, name: str) -> Result:
         """Numbers of each manifold along the run's manifolds; `empty_set` where the repeat has no sample of one."""
         own = self[name]
         values = np.full(len(self.manifolds), np.nan)
         reasons = np.full(len(self.manifolds), EMPTY_SET, np.uint8)
-        places = [self.manifolds.index(label) for label in self.labels]
+        places = [self.manifolds.index(label) for label in self.geometry.labels.tolist()]
         values[places], reasons[places] = own.value, own.reason
-        return Result.of(values, reasons, n=self.n_t)
+        return Result.of(values, reasons, n=own.n)
 
 
 def samples(arrays: RunArrays, layer: str, settings: Mapping[str, Any]) -> tuple[list[int], NDArray[np.str_]]:
@@ -109,10 +97,13 @@ def unpack(piece: Arrays, manifolds: tuple[str, ...], settings: Any) -> Iterator
     """The geometry of every repeat of a piece."""
     for repeat, count in enumerate(piece["count"].tolist()):
         own = {name: _of_repeat(values, repeat, count) for name, values in piece.items()}
+        how = settings.n_t, settings.dichotomies, settings.inactive, settings.center
+        geometry = Geometry(own, own["labels"], own["n_points"], *how, own["reason"], own["note"])
         simulated = {
-            name: _result(own[f"simulated_{name}"], own["simulated_reason"], settings.n_trials) for name in SIMULATED
+            name: Result(own[f"simulated_{name}"], own[f"simulated_{name}_reason"], settings.n_trials)
+            for name in SIMULATED
         }
-        yield SnapshotGeometry(own, tuple(own["labels"].tolist()), own["reason"], settings.n_t, simulated, manifolds)
+        yield SnapshotGeometry(geometry, simulated, manifolds)
 
 
 def _of_repeat(values: NDArray[Any], repeat: int, manifolds: int) -> Any:
@@ -121,10 +112,6 @@ def _of_repeat(values: NDArray[Any], repeat: int, manifolds: int) -> Any:
         return values[repeat].item()
     part: tuple[Any, ...] = (repeat, *[slice(manifolds)] * (values.ndim - 1))
     return values[part]
-
-
-def _result(value: float, reason: str, n: int, standard_error: float = math.nan) -> Result:
-    return Result(value, reason if math.isnan(value) else "present", n, standard_error)
 
 
 def _measured(
@@ -136,18 +123,18 @@ def _measured(
 ) -> dict[str, Any]:
     """The numbers of one repeat, by name, and why some are missing."""
     shared = {"dichotomies": settings["dichotomies"], "center": settings["center"]}
-    found: Mapping[str, Any] = manifold_geometry(
+    found = manifold_geometry(
         points, manifold_of, n_t=settings["n_t"], rng=rng, inactive=settings["inactive"], **shared
     )
-    numbers = {name: found[name] for name in (*_NUMBERS, "labels", "n_points")}
-    numbers |= {"count": len(found["labels"]), "reason": found["reasons"].get("capacity", "undefined")}
-    made: Mapping[str, Any] = {**dict.fromkeys(SIMULATED, np.nan), "reason": "not_recorded"}
+    about = {"labels": found.labels, "n_points": found.n_points, "count": len(found.labels)}
+    made: Mapping[str, Any] = dict.fromkeys(SIMULATED, Result.missing("not_recorded"))
     if simulate:
         made = simulated_capacity(
             points, manifold_of, n_trials=settings["n_trials"], rng=rng, bias=settings["bias"], **shared
         )
-    numbers |= {f"simulated_{name}": made[name] for name in SIMULATED}
-    return numbers | {"simulated_reason": "undefined" if made["reason"] == "present" else made["reason"]}
+    for name in SIMULATED:
+        about |= {f"simulated_{name}": made[name].value, f"simulated_{name}_reason": made[name].reason}
+    return {**found.numbers, **about, "reason": found.reason, "note": found.note}
 
 
 def _stacked(values: Sequence[Any]) -> NDArray[Any]:
