@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import xarray as xr
 
 from waterjar.diagnose.array_file import packed, read_whole
 from waterjar.diagnose.cache import FOLDER, cached, piece_key
-from waterjar.diagnose.job import Job, Parts
-from waterjar.diagnose.registry import Family
+from waterjar.diagnose.measuring import Loaded, Unit
+from waterjar.diagnose.pieces import Parts, PieceRunner
+from waterjar.diagnose.registry import Family, forget, metric
+from waterjar.diagnose.result import Result
 
 PIECE = {"names": np.array(["0", "1"]), "capacity": np.arange(3.0), "capacity_code": np.zeros(3, np.uint8)}
 
@@ -76,26 +79,48 @@ class TestDamage:
             calls.append(name)
             return PIECE
 
-        assert len(dict(Job(parts=parts).run(compute, {"one/3": ("x",)}))) == 1 and not calls
+        assert len(dict(PieceRunner(parts=parts).run(compute, {"one/3": ("x",)}))) == 1 and not calls
         file.write_bytes(file.read_bytes()[:-1])
-        assert len(dict(Job(parts=parts).run(compute, {"one/3": ("x",)}))) == 1 and calls == ["x"]
+        assert len(dict(PieceRunner(parts=parts).run(compute, {"one/3": ("x",)}))) == 1 and calls == ["x"]
         assert parts.get("one/3") is not None
 
 
-def measure(source: object, job: Job | None = None, *, n: int = 1) -> xr.Dataset:
-    return xr.Dataset({"x": ("repeat", np.arange(float(n)))})
+def measure(source: object, *, n: int = 1) -> xr.Dataset:
+    raise AssertionError
 
 
-def _at_once(source: object) -> xr.Dataset:
-    return measure(source)
+def result(*_: object) -> xr.Dataset:
+    return xr.Dataset({"x": ("repeat", np.arange(2.0))})
 
 
-FAMILY = Family("pieces", "In pieces", "run", (), measure)
+class Nothing:
+    """What the families here would read."""
+
+
+def family(name: str, in_pieces: bool) -> Family:
+    return Family(name, "As told", "run", (), {Nothing: ("repeat",)}, Loaded, measure, in_pieces=in_pieces)
+
+
+@pytest.fixture(params=["pieces", "plain"])
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A family with one metric."""
+    about = {"long_name": "x", "formula": "x", "citation": "x", "needs": ()}
+
+    @metric("in_pieces", family=request.param, **about)
+    def one(nothing: Nothing) -> Result:
+        return Result(1.0)
+
+    yield request.param
+    forget("in_pieces")
 
 
 class TestLeftBehind:
     @pytest.fixture
-    def places(self, tmp_path: Path) -> dict[str, Path]:
+    def own(self, name: str) -> Family:
+        return family(name, in_pieces=name == "pieces")
+
+    @pytest.fixture
+    def places(self, tmp_path: Path, own: Family) -> dict[str, Path]:
         """Folders of pieces and how many days ago something was added to them."""
         found = {}
         for name, unit, n, days in [
@@ -104,7 +129,8 @@ class TestLeftBehind:
             ("other unit, old", "run-2", 7, 29),
             ("other unit, very old", "run-2", 8, 31),
         ]:
-            place = tmp_path / FOLDER / "parts" / piece_key(FAMILY, unit, {}, {"n": n})
+            key = piece_key(own, Unit(unit, (), ""), {}, own.settings({"n": n}))
+            place = tmp_path / FOLDER / "parts" / key
             Parts(place).put("one", PIECE)
             moment = time.time() - days * 86400
             os.utime(place, (moment, moment))
@@ -112,16 +138,15 @@ class TestLeftBehind:
         return found
 
     @pytest.mark.parametrize("again", [False, True])
-    def test_given_up_when_a_result_is_complete(self, tmp_path: Path, places: dict[str, Path], again: bool) -> None:
+    def test_given_up_when_a_result_is_complete(
+        self, tmp_path: Path, own: Family, places: dict[str, Path], again: bool
+    ) -> None:
+        about: tuple[Any, ...] = (own, Unit("run-1", (), ""), {}, own.settings({}), tmp_path, result)
         if again:  # also where the result was there before
             hidden = (tmp_path / FOLDER / "parts").rename(tmp_path / "hidden")
-            cached(FAMILY, "run-1", {}, {"n": 1}, tmp_path, lambda: measure(None))
+            cached(*about)
             hidden.rename(tmp_path / FOLDER / "parts")
-        _, origin = cached(FAMILY, "run-1", {}, {"n": 1}, tmp_path, lambda: measure(None))
+        _, origin = cached(*about)
         assert origin == ("cached" if again else "new")
-        assert {name for name, place in places.items() if place.exists()} == {"same, young", "other unit, old"}
-
-    def test_families_without_pieces_leave_them(self, tmp_path: Path, places: dict[str, Path]) -> None:
-        plain = Family("plain", "At once", "run", (), _at_once)
-        cached(plain, "run-1", {}, {}, tmp_path, lambda: measure(None))
-        assert all(place.exists() for place in places.values())
+        left = {name for name, place in places.items() if place.exists()}
+        assert left == ({"same, young", "other unit, old"} if own.in_pieces else set(places))

@@ -84,7 +84,7 @@ def entry(function: Function) -> Function:
 @functools.cache
 def _digest() -> str:
     """Of all kernel files, in the order of their names."""
-    sources = sorted(Path(__file__).parent.glob("_[a-z]*.py"))
+    sources = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 

@@ -2,7 +2,7 @@
 
 Is there a w with y_i w . z_i > 0 for all i? Project e = (0, ..., 0, 1) on the cone of the (y_i z_i / |z_i|, 1): the
 residual r is zero iff there is none; else -r without its last coordinate is such a w, with the margin |r| / sqrt(1 -
-|r|^2). The active set of `_cone_kernel` does it, and stops as soon as its present r separates.
+|r|^2). The active set of `projection` does it, and stops as soon as its present r separates.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from waterjar.diagnose.geometry._compiled import allocating, entry, inner
-from waterjar.diagnose.geometry._cone_kernel import SEPARABLE, STOPPED, active_set, begin
-from waterjar.diagnose.geometry._layout import EXACT, MEMBERS, QUEUE, ROWS, Floats, Integers
-from waterjar.diagnose.geometry._workspace import Problem, Work, workspace
+from waterjar.diagnose.geometry.solver.compiled import allocating, entry, inner
+from waterjar.diagnose.geometry.solver.layout import EXACT, MEMBERS, QUEUE, ROWS, Floats, Integers
+from waterjar.diagnose.geometry.solver.problem import Problem, Work, workspace
+from waterjar.diagnose.geometry.solver.projection import SEPARABLE, STOPPED, active_set, begin
 
 
 @inner

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import U, fma, fma32, inlined, inner
-from waterjar.diagnose.geometry._layout import BETA, EXACT, GRAM, MEMBERS, Coarse, Floats, Integers
-from waterjar.diagnose.geometry._workspace import Problem, Work
+from waterjar.diagnose.geometry.solver.compiled import U, fma, fma32, inlined, inner
+from waterjar.diagnose.geometry.solver.layout import BETA, EXACT, GRAM, MEMBERS, Coarse, Floats, Integers
+from waterjar.diagnose.geometry.solver.problem import Problem, Work
 
 MINUS, MINUS_COARSE = np.int64(-(2**63)), np.int32(-(2**31))  # the sign bit
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import allocating
-from waterjar.diagnose.geometry._four import WIDTH
-from waterjar.diagnose.geometry._layout import EXACT, ROWS, VECTORS, Coarse, Floats, Integers
+from waterjar.diagnose.geometry.solver.compiled import allocating
+from waterjar.diagnose.geometry.solver.lanes import WIDTH
+from waterjar.diagnose.geometry.solver.layout import EXACT, ROWS, VECTORS, Coarse, Floats, Integers
 
 
 class Work(NamedTuple):
@@ -19,7 +19,7 @@ class Work(NamedTuple):
     v: Floats  # (C ... Z, member)
     ids: Integers  # (MEMBERS ... QUEUE, member or manifold)
     basis: Floats  # EXACT: (member + 2, dimension) orthonormal, t, and one row to work with; ROWS: (dimension, member);
-    # GRAM: (member, WIDTH), see `_panels`
+    # GRAM: (member, WIDTH), see `panels`
     g: Floats  # (point)
     bits: Integers  # the memory of g, seen as integers
     refused: Integers  # (point) those that depend on the members

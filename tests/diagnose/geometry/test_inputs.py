@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from waterjar.diagnose.geometry.given import at_least, checked_rng, real_points, sortable_labels
+from waterjar.diagnose.geometry.inputs import at_least, checked_rng, real_points, sortable_labels
 from waterjar.errors import WaterjarError
 
 

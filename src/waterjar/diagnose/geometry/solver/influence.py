@@ -22,9 +22,9 @@ import math
 
 import numpy as np
 
-from waterjar.diagnose.geometry._anchor_kernel import ROUNDING
-from waterjar.diagnose.geometry._compiled import U, entry, fma, inner
-from waterjar.diagnose.geometry._layout import Flags, Floats, Integers
+from waterjar.diagnose.geometry.solver.anchors import ROUNDING
+from waterjar.diagnose.geometry.solver.compiled import U, entry, fma, inner
+from waterjar.diagnose.geometry.solver.layout import Flags, Floats, Integers
 
 B, C, COSINE, INNER, AXIS_COSINE, AXIS_INNER = range(6)
 MEASURES = 6

@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from waterjar.diagnose.geometry._compiled import entry
-from waterjar.diagnose.geometry._cone_kernel import HALF_ULP
-from waterjar.diagnose.geometry._factor import append
-from waterjar.diagnose.geometry._layout import BETA, MEMBERS, QUEUE, Floats, Integers
-from waterjar.diagnose.geometry._prices import price
-from waterjar.diagnose.geometry._workspace import workspace
+from waterjar.diagnose.geometry.solver.compiled import entry
+from waterjar.diagnose.geometry.solver.factor import append
+from waterjar.diagnose.geometry.solver.layout import BETA, MEMBERS, QUEUE, Floats, Integers
+from waterjar.diagnose.geometry.solver.problem import workspace
+from waterjar.diagnose.geometry.solver.projection import HALF_ULP
+from waterjar.diagnose.geometry.solver.violations import price
 
 ONLY, DOUBTFUL, ONE_OF_MANY = 0, 1, 2
 TIGHT = 1e-11  # |u . (t - p)| below this share of |t| is zero up to rounding

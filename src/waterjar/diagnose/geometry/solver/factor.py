@@ -1,4 +1,4 @@
-"""The Cholesky factor of a growing and shrinking set of points: what the active set of `_cone_kernel` works with.
+"""The Cholesky factor of a growing and shrinking set of points: what the active set of `projection` works with.
 
 Few and plain arrays, indexed and never sliced: the smallest problems take two microseconds, and a slice or a tuple of
 arrays handed from function to function costs a tenth of that. The factor R stands above the diagonal and its transpose
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from waterjar.diagnose.geometry._compiled import U, fma, inlined, inner
-from waterjar.diagnose.geometry._layout import (
+from waterjar.diagnose.geometry.solver.compiled import U, fma, inlined, inner
+from waterjar.diagnose.geometry.solver.layout import (
     BETA,
     COLUMN,
     DEPENDENT,
@@ -27,7 +27,7 @@ from waterjar.diagnose.geometry._layout import (
     Integers,
     Z,
 )
-from waterjar.diagnose.geometry._panels import append_panels
+from waterjar.diagnose.geometry.solver.panels import append_panels
 
 
 @inner

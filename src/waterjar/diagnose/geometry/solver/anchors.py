@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from waterjar.diagnose.geometry._compiled import U, allocating, entry, fma, inner
-from waterjar.diagnose.geometry._layout import Flags, Floats, Integers
+from waterjar.diagnose.geometry.solver.compiled import U, allocating, entry, fma, inner
+from waterjar.diagnose.geometry.solver.layout import Flags, Floats, Integers
 
 CUT = 1e-10  # eigenvalues below this are zero, in the pseudo-inverse of a matrix with unit diagonal
 ROUNDING = 1e-13  # an axis whose square is below this share of its anchor's and centre's is zero

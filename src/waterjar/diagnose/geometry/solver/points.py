@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry._compiled import entry
-from waterjar.diagnose.geometry._factor import dot
+from waterjar.diagnose.geometry.solver.compiled import entry
+from waterjar.diagnose.geometry.solver.factor import dot
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -38,7 +38,7 @@ def sortable_labels(labels: ArrayLike) -> NDArray[Any]:
     """
     if type(labels) is np.ndarray and labels.dtype.kind in "iuU":
         return labels
-    right = "one label per point, all of one kind (whole numbers or texts), would be right"
+    right = "expected one label per point, all of one kind (whole numbers or texts)"
     if isinstance(labels, np.ma.MaskedArray) and np.ma.getmaskarray(labels).any():
         raise WaterjarError(f"labels: a masked array with masked entries; {right}")
     try:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry import _influence_kernel as influence_kernel
-from waterjar.diagnose.geometry import _summary_kernel as summary_kernel
 from waterjar.diagnose.geometry.cone import Floats, Integers, Projections
-from waterjar.diagnose.geometry.reused import room
+from waterjar.diagnose.geometry.solver import influence as influence_kernel
+from waterjar.diagnose.geometry.solver import summary as summary_kernel
+from waterjar.diagnose.geometry.workspace import room
 
 SCALARS = (
     "capacity",
@@ -27,7 +27,7 @@ SCALARS = (
     "inactive_share",
 )
 """The measures that are one number; `<name>_se` is its standard error over draws."""
-_MEASURED = (  # in the order of the rows of `_summary_kernel`
+_MEASURED = (  # in the order of the rows of `summary`
     "capacity",
     "capacity_approx",
     "dimension",
@@ -57,7 +57,7 @@ def shifts(
     """What each draw adds to b, c and the alignments with axes, (measure, draw), by moving the centres.
 
     support: count, members, weights; inner_products: S S', S S0', S0 S0'; to_center (point, manifold) = u . S0; draws
-    (manifold): how many are used. See `_influence_kernel`.
+    (manifold): how many are used. See `influence`.
     """
     of, measures = found.of, influence_kernel.MEASURES
     on_points, along = room((len(of.owner), of.count, measures)), np.zeros((measures, len(of.owner)))
@@ -89,7 +89,7 @@ def summary(
 ) -> dict[str, Any]:
     """Every measure that is one number, with its standard error; those of manifolds and of pairs.
 
-    measured: the table, parts and sums of `measure_draws`. See `_summary_kernel`.
+    measured: the table, parts and sums of `measure_draws`. See `summary`.
     """
     table, parts, sums = measured
     values, errors = np.empty((2, summary_kernel.VALUES))

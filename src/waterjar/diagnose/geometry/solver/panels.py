@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from waterjar.diagnose.geometry._compiled import U, inlined, inner
-from waterjar.diagnose.geometry._four import WIDTH, Four, add, lane, load, pack, scale, store, zero
-from waterjar.diagnose.geometry._layout import BETA, DEPENDENT, INVERSE, MEMBERS, QUEUE, SIGN, C, Floats, Integers
+from waterjar.diagnose.geometry.solver.compiled import U, inlined, inner
+from waterjar.diagnose.geometry.solver.lanes import WIDTH, Four, add, lane, load, pack, scale, store, zero
+from waterjar.diagnose.geometry.solver.layout import BETA, DEPENDENT, INVERSE, MEMBERS, QUEUE, SIGN, C, Floats, Integers
 
 
 @inlined
@@ -65,7 +65,7 @@ def append_panels(
     ids: Integers,
     panel: Floats,
 ) -> tuple[int, int]:
-    """`append` of `_factor` with a Gram matrix: four points at a time, whose columns do not wait for each other."""
+    """`append` of `factor` with a Gram matrix: four points at a time, whose columns do not wait for each other."""
     left, first = 0, U(0)
     for start in range(0, count, WIDTH):
         width, before = min(WIDTH, count - start), k

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from waterjar.diagnose.geometry._four import WIDTH, add, lane, load, pack, product, scale, store, zero
+from waterjar.diagnose.geometry.solver.lanes import WIDTH, add, lane, load, pack, product, scale, store, zero
 
 
 @numba.njit

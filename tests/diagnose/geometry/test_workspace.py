@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waterjar.diagnose.geometry import manifolds, project, reused
-from waterjar.diagnose.geometry.reused import room
+from waterjar.diagnose.geometry import manifolds, project, workspace
+from waterjar.diagnose.geometry.workspace import room
 
 LARGE = 2**17
 
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> None:
-    reused._kept.pieces.clear()
+    workspace._kept.pieces.clear()
 
 
 def address(array: np.ndarray) -> int:
@@ -54,13 +54,13 @@ def test_arrays_in_use_never_share(steps: list[tuple[int, int]]) -> None:
 def test_small_and_huge_arrays_are_not_kept() -> None:
     room(10)
     room((0, 0), np.float32)
-    room(reused._MOST // 8)
-    assert reused._kept.pieces == []
+    room(workspace._MOST // 8)
+    assert workspace._kept.pieces == []
 
 
 def test_no_more_than_a_little_is_kept() -> None:
-    held = [room(reused._MOST // 4, np.uint8) for _ in range(10)]
-    assert sum(piece.nbytes for piece in reused._kept.pieces) <= reused._MOST
+    held = [room(workspace._MOST // 4, np.uint8) for _ in range(10)]
+    assert sum(piece.nbytes for piece in workspace._kept.pieces) <= workspace._MOST
     assert len({address(one) for one in held}) == 10
 
 
@@ -69,7 +69,7 @@ def test_every_thread_has_its_own() -> None:
     theirs: list[int] = []
 
     def ask() -> None:
-        theirs.append(len(reused._kept.pieces))
+        theirs.append(len(workspace._kept.pieces))
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -91,11 +91,11 @@ def test_projections_that_are_kept_stay_as_they_are() -> None:
 
 
 def test_where_counts_do_not_tell_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert reused._count_of_free() == reused._FREE > 0
-    monkeypatch.setattr(reused.sys, "getrefcount", lambda _: 5)
-    assert reused._count_of_free() == -1
+    assert workspace._count_of_free() == workspace._FREE > 0
+    monkeypatch.setattr(workspace.sys, "getrefcount", lambda _: 5)
+    assert workspace._count_of_free() == -1
     monkeypatch.undo()
-    monkeypatch.setattr(reused.sys, "_is_gil_enabled", lambda: False, raising=False)
-    assert reused._count_of_free() == -1
-    monkeypatch.setattr(reused, "_FREE", -1)
-    assert room(LARGE).base is None and reused._kept.pieces == []
+    monkeypatch.setattr(workspace.sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert workspace._count_of_free() == -1
+    monkeypatch.setattr(workspace, "_FREE", -1)
+    assert room(LARGE).base is None and workspace._kept.pieces == []

@@ -1,7 +1,7 @@
 """From the draws' numbers to the measures and their standard errors, compiled: many small steps.
 
 Most measures are ratios of means over draws, E[above] / E[below]; linearised, a draw adds (above - ratio below) /
-E[below] to the error, with what it adds by moving the centres (`_influence_kernel`). A plain mean has 1 below, and 0
+E[below] to the error, with what it adds by moving the centres (`influence`). A plain mean has 1 below, and 0
 for a draw that has no value.
 """
 
@@ -11,11 +11,11 @@ import math
 
 import numpy as np
 
-from waterjar.diagnose.geometry import _anchor_kernel as anchors
-from waterjar.diagnose.geometry import _influence_kernel as moved
-from waterjar.diagnose.geometry._anchor_kernel import BB, CC
-from waterjar.diagnose.geometry._compiled import entry, inner
-from waterjar.diagnose.geometry._layout import Flags, Floats, Integers
+from waterjar.diagnose.geometry.solver import anchors
+from waterjar.diagnose.geometry.solver import influence as moved
+from waterjar.diagnose.geometry.solver.anchors import BB, CC
+from waterjar.diagnose.geometry.solver.compiled import entry, inner
+from waterjar.diagnose.geometry.solver.layout import Flags, Floats, Integers
 
 # Rows of values and errors: ratios, and then the alignments of centres.
 CAPACITY, APPROX, DIMENSION, UTILITY, RADIUS, INACTIVE = range(6)

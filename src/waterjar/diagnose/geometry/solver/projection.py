@@ -14,12 +14,23 @@ from __future__ import annotations
 
 import math
 
-from waterjar.diagnose.geometry._compiled import U, entry, fma, inlined, inner
-from waterjar.diagnose.geometry._factor import append, correct, correct_exact, drop_negative, step_to_boundary
-from waterjar.diagnose.geometry._four import WIDTH, lane, load, product, store, zero
-from waterjar.diagnose.geometry._layout import BETA, EXACT, GRAM, MEMBERS, QUEUE, SIGN, Coarse, Flags, Floats, Integers
-from waterjar.diagnose.geometry._prices import MINUS, bits, largest, price, prices, take
-from waterjar.diagnose.geometry._workspace import Problem, Work, workspace
+from waterjar.diagnose.geometry.solver.compiled import U, entry, fma, inlined, inner
+from waterjar.diagnose.geometry.solver.factor import append, correct, correct_exact, drop_negative, step_to_boundary
+from waterjar.diagnose.geometry.solver.lanes import WIDTH, lane, load, product, store, zero
+from waterjar.diagnose.geometry.solver.layout import (
+    BETA,
+    EXACT,
+    GRAM,
+    MEMBERS,
+    QUEUE,
+    SIGN,
+    Coarse,
+    Flags,
+    Floats,
+    Integers,
+)
+from waterjar.diagnose.geometry.solver.problem import Problem, Work, workspace
+from waterjar.diagnose.geometry.solver.violations import MINUS, bits, largest, price, prices, take
 
 TOLERANCE = 1e-12  # a violation below this share of |t| is rounding
 TOLERANCE_COARSE = 1e-5  # ... where products have seven digits
@@ -50,7 +61,7 @@ def active_set(  # noqa: PLR0912 - calls would cost more than branches
 
     coarse=True looks for violators in the coarse table, until there are none that it can show; all else is exact.
     hull=True asks only whether the points without their last coordinate are on one side of a hyperplane through the
-    origin, t being the last unit vector (see `_separation_kernel`); it ends as soon as that is certain.
+    origin, t being the last unit vector (see `separation`); it ends as soon as that is certain.
     """
     mode, table, h, y, owner = of.mode, of.table, of.h, of.y, of.owner
     factor, v, ids, basis, r = work.factor, work.v, work.ids, work.basis, work.r
@@ -155,7 +166,7 @@ def _margin(k: int, norms: Floats, work: Work) -> float:
         work.g[work.ids[MEMBERS, a]] = math.inf
     work.number[0] = least
     lowest = work.number_bits[0]
-    for i in range(norms.size):  # the order of positive numbers is that of their bits: see `_prices`
+    for i in range(norms.size):  # the order of positive numbers is that of their bits: see `violations`
         lowest = min(lowest, work.bits[i] & ~MINUS if norms[i] > 0.0 else lowest)
     work.number_bits[0] = lowest
     return float(work.number[0])

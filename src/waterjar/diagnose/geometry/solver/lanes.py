@@ -13,6 +13,8 @@ Arithmetic is as written, as everywhere in this package.
     lane(p, j)                    one of the four
 """
 
+# ruff: noqa: D103 - the table above says what each does
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
