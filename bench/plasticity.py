@@ -30,8 +30,8 @@ from torch import Tensor
 
 import waterjar
 from waterjar.diagnose import plasticity
-from waterjar.diagnose.plasticity.representation import Representation
-from waterjar.diagnose.snapshots import Recording
+from waterjar.diagnose.representation import Representation
+from waterjar.diagnose.snapshots import RunArrays
 
 REPEATS, SAMPLES, UNITS, WHOLE = 10, 2000, 512, 100
 PARAMETERS = 200_000
@@ -127,13 +127,13 @@ def race(
     reading: bool = False,
 ) -> bool:
     run = waterjar.open_run(path)
-    recording, told = Recording(run), []
+    arrays, told = RunArrays(run), []
     lazy = run["features/penultimate"]["features"]
     for snapshot in (0, *range(rounds)):  # the first round fills caches of libraries, and is left out
         rows = lazy.isel(snapshot=snapshot).values
         start = time.process_time()
         key = "features/penultimate/features"
-        mine = ours(recording.row(key, snapshot, slice(0, REPEATS)) if reading else rows, skip[0])
+        mine = ours(arrays.row(key, snapshot, slice(0, REPEATS)) if reading else rows, skip[0])
         middle = time.process_time()
         other = theirs(lazy.isel(snapshot=snapshot).values if reading else rows, skip[1])
         told.append((middle - start, time.process_time() - middle))

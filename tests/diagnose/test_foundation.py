@@ -5,24 +5,64 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import waterjar
-from waterjar.diagnose import Result, cost
+from waterjar.diagnose import Result, cost, rigidity
 from waterjar.diagnose import study as whole
 from waterjar.diagnose.array_file import packed
 from waterjar.diagnose.catalogue import catalogue
-from waterjar.diagnose.labelled import join_runs, put_cells_together, reasons_of, side_by_side, variable
-from waterjar.diagnose.registry import Family, families, find_metric, metric, metrics
+from waterjar.diagnose.joining import concatenate
+from waterjar.diagnose.labelled import join_runs, label_cells, reasons_of, side_by_side, variable
+from waterjar.diagnose.measuring import Loaded, Unit
+from waterjar.diagnose.registry import families, find_metric, forget, metric, metrics
+from waterjar.diagnose.settings import dump
 from waterjar.diagnose.study import diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+MADE_OF = {"runs": {}, "metrics": {}, "version": 1, "beside": [], "format": 2}
+
+
+def ask(family: str = "cost") -> Callable[[Any], Any]:
+    """Declare a metric `asked`."""
+    return metric("asked", family=family, long_name="x", formula="x", citation="x", needs=("resources",))
+
+
+def of_resources(resources: cost.ResourceUse) -> Result:
+    return resources.each(1.0)
+
+
+def of_perhaps(resources: cost.ResourceUse | None) -> Result:
+    raise NotImplementedError
+
+
+def of_text(text: str) -> Result:
+    raise NotImplementedError
+
+
+def of_tau(resources: cost.ResourceUse, *, tau: float) -> Result:
+    raise NotImplementedError
+
+
+def of_source(resources: cost.ResourceUse, *, source: object) -> Result:
+    raise NotImplementedError
+
+
+def of_treshold(pair: rigidity.Pair, *, treshold: float) -> Result:
+    raise NotImplementedError
+
+
+def of_nowhere(resources: Nowhere) -> Result:  # type: ignore[name-defined] # noqa: F821
+    raise NotImplementedError
 
 
 def record(path: Path, seed: int = 0, steps: int = 4, seeds: list[int] | None = None, **config: object) -> Path:
@@ -47,20 +87,6 @@ def study(tmp_path: Path) -> waterjar.Study:
     return waterjar.open_study(folder)
 
 
-class TestResult:
-    def test_a_number_and_a_reason_exclude_each_other(self) -> None:
-        with pytest.raises(ValueError, match="NaN has a reason"):
-            Result(np.nan)
-        with pytest.raises(ValueError, match="NaN has a reason"):
-            Result(1.0, "undefined")
-        with pytest.raises(WaterjarError, match="did you mean 'undefined'"):
-            Result.missing("undefind")
-
-    def test_code_is_the_stored_one(self) -> None:
-        assert REASONS[Result.missing("never_reached").code] == "never_reached"
-        assert np.isnan(float(Result.missing("undefined")))
-
-
 class TestRegistry:
     def test_every_metric_is_declared_fully_and_belongs_to_a_family(self) -> None:
         for name, found in metrics().items():
@@ -72,7 +98,7 @@ class TestRegistry:
     def test_one_name_means_one_thing(self) -> None:
         declare = metric("seconds", family="other", long_name="x", formula="x", citation="x", needs=("train",))
         with pytest.raises(WaterjarError, match="declared in waterjar.diagnose.cost and in"):
-            declare(lambda: None)
+            declare(of_resources)
 
     def test_unknown_names_give_the_nearest(self) -> None:
         with pytest.raises(WaterjarError, match="did you mean 'seconds'"):
@@ -84,10 +110,49 @@ class TestRegistry:
         def measure(source: object, *, tau: float = 0.6, grid: tuple[float, ...] = (1.0,)) -> xr.Dataset:
             raise NotImplementedError
 
-        family = Family("f", "F", "study", ("performance",), measure)
-        assert family.settings({"tau": 0.8}) == {"tau": 0.8, "grid": (1.0,)}
+        family = replace(cost.FAMILY, name="f", signature=measure)
+        assert dump(family.settings({"tau": 0.8})) == {"tau": 0.8, "grid": [1.0]}
+        assert family.defaults == {"tau": 0.6, "grid": (1.0,)}
         with pytest.raises(WaterjarError, match="did you mean 'tau'"):
             family.settings({"tu": 1})
+
+    def test_a_metric_that_reads_what_its_family_cannot_build_is_refused(self) -> None:
+        with pytest.raises(WaterjarError) as refused:
+            ask()(of_text)
+        assert str(refused.value) == "metric 'asked' reads str, which cost cannot build: it has ResourceUse"
+        assert "asked" not in metrics()
+
+    def test_and_one_that_takes_a_setting_that_is_none(self) -> None:
+        with pytest.raises(WaterjarError, match="metric 'asked': cost's setting 'tau' is unknown: Known: none"):
+            ask()(of_tau)
+        with pytest.raises(WaterjarError, match="metric 'asked': rigidity's setting 'treshold' is unknown: did you"):
+            ask("rigidity")(of_treshold)
+        with pytest.raises(WaterjarError, match="cost's setting 'source' is unknown"):  # no keyword argument
+            ask()(of_source)
+
+    def test_and_one_whose_first_argument_has_no_type(self) -> None:
+        for untyped in (lambda: None, lambda resources: None):
+            with pytest.raises(WaterjarError, match="metric 'asked': its first argument has no type"):
+                ask()(untyped)
+        with pytest.raises(WaterjarError, match="metric 'asked': the type of its input cannot be looked up"):
+            ask()(of_nowhere)
+
+    def test_and_one_of_a_family_that_there_is_not(self) -> None:
+        families()
+        with pytest.raises(WaterjarError, match="metric 'asked': family 'cots' is unknown: did you mean 'cost'"):
+            ask("cots")(of_resources)
+        assert "asked" not in metrics()
+
+    def test_what_may_be_left_out_is_read_all_the_same(self) -> None:
+        try:
+            ask()(of_perhaps)
+            assert find_metric("asked").input is cost.ResourceUse
+        finally:
+            forget("asked")
+
+    def test_a_family_that_cannot_build_what_its_metrics_read_is_refused(self) -> None:
+        with pytest.raises(WaterjarError, match="reads ResourceUse, which cost cannot build: it has str"):
+            replace(cost.FAMILY, inputs={str: ("repeat",)})
 
     def test_labels_carry_the_arrow(self) -> None:
         assert find_metric("seconds").label == "seconds ↓"
@@ -112,7 +177,7 @@ class TestLabels:
             ),
             names["er"]: xr.Dataset({"x": ("repeat", [3.0, 4.0])}, {"repeat": [0, 1], "seed": ("repeat", [2, 3])}),
         }
-        joined = side_by_side(parts, study)
+        joined = label_cells(side_by_side(parts, study), study)
         assert joined["x"].sel(cell=names["sgd"]).values[:2].tolist() == [1.0, 2.0]
         assert joined["x"].sel(cell=names["er"], seed=[2, 3]).values.tolist() == [3.0, 4.0]
         assert joined["x_reason"].sel(cell=names["sgd"], seed=3) == REASONS.index("not_recorded")
@@ -131,7 +196,7 @@ class TestLabels:
     def test_a_variable_that_some_lack(self) -> None:
         one = xr.Dataset({"x": (("cell", "seed"), [[1.0]]), "flag": (("cell", "seed"), [[True]])}, {"seed": [1]})
         two = xr.Dataset({"y": (("cell", "seed"), [[2.0]])}, {"seed": [1]})
-        joined = put_cells_together({"a": one.assign_coords(cell=["a"]), "b": two.assign_coords(cell=["b"])})
+        joined = concatenate([one.assign_coords(cell=["a"]), two.assign_coords(cell=["b"])], "cell")
         assert reasons_of(joined, "y").values.tolist() == [[1], [0]]
         assert joined["flag"].values.tolist() == [[True], [False]]
 
@@ -156,7 +221,7 @@ class TestCost:
     def test_not_recorded(self, tmp_path: Path) -> None:
         with waterjar.Recorder(tmp_path / "r", {}, eval_sets=["a"]) as recorder:
             recorder.log(epoch=0, performance={"accuracy": [0.5]})
-        with pytest.raises(WaterjarError, match="no group 'resources'"):
+        with pytest.raises(WaterjarError, match="has recorded no resources: there is nothing to measure"):
             cost.measure(waterjar.open_run(tmp_path / "r"))
 
 
@@ -183,11 +248,10 @@ class TestDiagnose:
         assert again.origin["cost"]["sgd-1"] == "changed: sgd-1"
         assert again.origin["cost"]["er-2"] == "cached"
 
-    def test_a_newer_metric_is_noticed(self, study: waterjar.Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_newer_family_is_noticed(self, study: waterjar.Study, monkeypatch: pytest.MonkeyPatch) -> None:
         diagnose(study, only=["cost"])
-        newer = Family("cost", "What it cost", "run", ("resources",), cost.measure, version=2)
-        monkeypatch.setitem(families(), "cost", newer)
-        assert set(diagnose(study, only=["cost"]).origin["cost"].values()) == {"a metric has another version"}
+        monkeypatch.setitem(families(), "cost", replace(cost.FAMILY, version=2))
+        assert set(diagnose(study, only=["cost"]).origin["cost"].values()) == {"the family has another version"}
 
     def test_a_new_run_costs_only_itself(self, study: waterjar.Study) -> None:
         diagnose(study, only=["cost"])
@@ -223,9 +287,10 @@ class TestDiagnose:
             {},
             {"made_of": []},
             {"made_of": {"runs": {}}},
-            {"made_of": {"runs": [], "versions": ""}},
-            {"made_of": {"runs": {}, "versions": "", "format": 1}, "variables": {}, "attrs": {}},
-            {"made_of": {"runs": {}, "versions": "", "format": 1}, "variables": {"x": {"dims": [7]}}, "attrs": {}},
+            {"made_of": {"runs": [], "metrics": {}, "version": 1, "beside": [], "format": 2}},
+            {"made_of": {"runs": {}, "metrics": {}, "format": 2}, "variables": {}, "attrs": {}},
+            {"made_of": MADE_OF, "variables": {}, "attrs": {}},
+            {"made_of": MADE_OF, "variables": {"x": {"dims": [7]}}, "attrs": {}},
         ],
     )
     def test_strange_cache_files_are_recomputed(self, study: waterjar.Study, meta: object) -> None:
@@ -249,15 +314,15 @@ class TestDiagnose:
     ) -> None:
         calls = []
 
-        def refuse(source: object) -> xr.Dataset:
-            calls.append(source)
+        def refuse(unit: Unit, settings: object) -> Loaded:
+            calls.append(unit)
             raise WaterjarError("not with me")
 
-        monkeypatch.setitem(families(), "cost", Family("cost", "Cost", "study", ("resources",), refuse))
+        monkeypatch.setitem(families(), "cost", replace(cost.FAMILY, scope="cell", load=refuse))
         for _ in range(2):
             assert diagnose(study).passed_over["cost"] == "not with me"
         assert len(calls) == 1
-        record(study.path / "sgd-9", 9)
+        record(study.path / "er-9", 9, learner="er")  # of the cell that refused, which comes first
         assert diagnose(waterjar.open_study(study.path)).passed_over["cost"] == "not with me"
         assert len(calls) == 2
 
@@ -306,7 +371,7 @@ class TestDiagnose:
     def test_bad_requests(self, study: waterjar.Study, tmp_path: Path) -> None:
         with pytest.raises(WaterjarError, match="did you mean 'cost'"):
             diagnose(study, only=["cst"])
-        with pytest.raises(WaterjarError, match="settings: family 'x'"):
+        with pytest.raises(WaterjarError, match="family 'x' is unknown"):
             diagnose(study, settings={"x": {}})
         with pytest.raises(WaterjarError, match="no runs"):
             diagnose(waterjar.open_study(waterjar.create_study(tmp_path / "empty")))
@@ -315,11 +380,11 @@ class TestDiagnose:
             diagnose(waterjar.open_study(study.path))
 
     def test_settings_are_plain(self) -> None:
-        def measure(source: object, *, window: int = 3, levels: object = (0.1,)) -> xr.Dataset:
+        def measure(source: object, *, window: int = 3, levels: Any = (0.1,)) -> xr.Dataset:
             raise NotImplementedError
 
-        family = Family("f", "F", "study", ("performance",), measure)
-        given = family.settings({"window": np.int64(2), "levels": np.array([0.5])})
+        family = replace(cost.FAMILY, name="f", signature=measure)
+        given = dump(family.settings({"window": np.int64(2), "levels": np.array([0.5])}))
         assert given == {"window": 2, "levels": [0.5]} and type(given["window"]) is int
         with pytest.raises(WaterjarError, match="settings are numbers"):
             family.settings({"levels": object()})
@@ -339,7 +404,7 @@ class TestCoordinates:
             )
 
         one, two = part("a", [0, 1], [0.0, 1.0], ["t1", "t1"]), part("b", [0, 1, 2], [0.0, 5.0, 6.0], ["t1"] * 3)
-        joined = put_cells_together({"a": one, "b": two})
+        joined = concatenate([one, two], "cell")
         np.testing.assert_array_equal(joined["epoch"].sel(cell="b"), [0.0, 5.0, 6.0])
         np.testing.assert_array_equal(joined["epoch"].sel(cell="a"), [0.0, 1.0, np.nan])
         assert joined["task"].dims == ("step",)  # they agree wherever both speak

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from waterjar.diagnose.baseline import DEFAULT, check_baseline
 from waterjar.diagnose.registry import Family, families, find_family
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.study import Study
@@ -136,11 +137,13 @@ def spelled_out(section: Mapping[str, Any]) -> dict[str, Any]:
             if name in found or (name != key and name in section):
                 raise WaterjarError(f"analysis: {key} is another word for {name}, and both are given: leave one out")
             found[name] = value
+        elif name in settings or (name != key and name in section):
+            raise WaterjarError(f"analysis: {key} is another word for {name}, and both are given: leave one out")
         else:
             settings[name] = value
-    if settings:
-        given = found.get("settings", {})
-        merged = {family: dict(own) for family, own in given.items()} if isinstance(given, Mapping) else {}
+    given = found.get("settings", {})
+    if settings and isinstance(given, Mapping) and all(isinstance(own, Mapping) for own in given.values()):
+        merged = {family: dict(own) for family, own in given.items()}
         for family, own in by_family(settings, "analysis: setting").items():
             twice = [key for key in own if key in merged.get(family, {})]
             if twice:
@@ -171,13 +174,15 @@ def by_family(
             raise unknown_name(f"{what}: family", owners[0], known)
         if name not in known[owners[0]].settings_model.model_fields:
             raise unknown_name(f"{owners[0]}: {what}", name, known[owners[0]].settings_model.model_fields)
-        found.setdefault(owners[0], {})[name] = value
+        if name in found.setdefault(owners[0], {}):
+            raise WaterjarError(f"{what} {owners[0]}.{name} is given twice: leave one out")
+        found[owners[0]][name] = value
     return found
 
 
 def declared_analysis(declaration: Mapping[str, Any], where: str) -> Analysis:
     """The section of a declaration; what is wrong with it is one error."""
-    section = declaration.get("analysis") or {}
+    section = {} if declaration.get("analysis") is None else declaration["analysis"]
     if not isinstance(section, Mapping):
         raise WaterjarError(f"{where}: analysis: expected a mapping of settings, not {section!r}")
     try:
@@ -202,7 +207,8 @@ def analysis_of(
 ) -> Analysis:
     """What counts: what is given here, else what the study declares, else the defaults.
 
-    `settings` goes by family, setting by setting; `given` are further fields of `Analysis`, None where not given.
+    `settings` goes by family, setting by setting; `given` are further fields of `Analysis`, None where not given. A
+    baseline that is given by its name keeps what a declared rule allows to differ.
     """
     declared = declared_analysis(study.declaration, str(study.path))
     merged = {family: dict(own) for family, own in declared.settings.items()}
@@ -211,6 +217,14 @@ def analysis_of(
         merged[family] = {**merged.get(family, {}), **own}
     wanted = declared.families if families is None else tuple(families)
     update = {key: value for key, value in given.items() if value is not None}
-    if isinstance(update.get("baseline"), str) and update["baseline"] == declared.baseline_name:
-        del update["baseline"]  # the rule that is declared says more than its name
+    name = update.get("baseline")
+    if isinstance(name, str):
+        for family, own in merged.items():
+            if find_family(family).compared and "baseline" not in (settings or {}).get(family, {}):
+                own.pop("baseline", None)  # declared for the family, and given here for all
+        if declared.rule is not None:
+            if name not in (DEFAULT, declared.baseline_name):
+                check_baseline(study, name)
+            where = declared.rule.where if name == declared.baseline_name else {"scenario": name}
+            update["baseline"] = declared.rule.model_copy(update={"where": where})  # what may differ stays declared
     return declared.model_copy(update={"settings": merged, "families": wanted, **update})

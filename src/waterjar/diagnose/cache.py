@@ -15,20 +15,18 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from pydantic import BaseModel
 
 from waterjar.diagnose.array_file import packed, read_whole
+from waterjar.diagnose.measuring import METRIC, Unit
 from waterjar.diagnose.registry import Family, Metric
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
 from waterjar.run.store import PRIVATE, LocalStore
-
-if TYPE_CHECKING:
-    from waterjar.diagnose.measuring import Unit
 
 FOLDER = ".waterjar/diagnostics"
 _META = "__meta__"
@@ -80,12 +78,15 @@ def cached(
     key = f"{FOLDER}/{family.name}-{tag}.npz"
     before, found = (None, None) if fresh else _read(folder / key)
     why = _difference(before, made_of)
-    if why or before is None:
-        stale, found = list(family.metrics.values()), None
+    stale, gone = list(family.metrics.values()), False
+    if before is None or why:
+        found = None
     else:
-        stale = [m for name, m in family.metrics.items() if before["metrics"].get(name) != m.version]
-    if not stale:
-        assert before is not None
+        gone = not before["metrics"].keys() <= family.metrics.keys()
+        new = [m for m in stale if before["metrics"].get(m.name) != m.version]
+        if found is not None or not new:  # a refusal has nothing of the others
+            stale = new
+    if before is not None and not why and not stale and not (gone and found is not None):
         if found is None:
             raise WaterjarError(before["refused"])
         if family.in_pieces:
@@ -98,8 +99,8 @@ def cached(
             LocalStore(folder).put(key, _pack(xr.Dataset(), {**made_of, "refused": str(error)}))
         raise
     if found is not None:
-        names = ", ".join(metric.name for metric in stale[:3]) + (" …" if len(stale) > 3 else "")
-        why = f"a metric is new, or has another version: {names}"
+        names = _few([metric.name for metric in stale])
+        why = f"a metric is new, or has another version: {names}" if stale else "a metric is gone"
     try:
         LocalStore(folder).put(key, _pack(result, made_of))
     except WaterjarError:  # a full or read-only disk costs the second call its speed, nothing else
@@ -163,7 +164,8 @@ def _pack(dataset: xr.Dataset, made_of: Mapping[str, Any]) -> bytes:
     for i, (name, item) in enumerate(dataset.variables.items()):
         values = np.asarray(item.values)
         arrays[str(i)] = values.astype(str) if values.dtype.kind == "O" else values
-        variables[str(name)] = {"dims": item.dims, "attrs": item.attrs, "coord": name in dataset.coords}
+        about = {"dims": item.dims, "attrs": item.attrs, "metric": item.encoding.get(METRIC)}
+        variables[str(name)] = {**about, "coord": name in dataset.coords}
     meta = {"made_of": made_of, "variables": variables, "attrs": dataset.attrs}
     arrays[_META] = np.frombuffer(json.dumps(meta, default=_plain).encode(), np.uint8)
     return packed(arrays)
@@ -194,7 +196,7 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, xr.Dataset | None]:
         for i, (name, about) in enumerate(meta["variables"].items()):
             values = stored[str(i)]
             values = values.astype(object) if values.dtype.kind == "U" else values
-            parts[about["coord"]][name] = (tuple(about["dims"]), values, about["attrs"])
+            parts[about["coord"]][name] = (tuple(about["dims"]), values, about["attrs"], {METRIC: about["metric"]})
         found = xr.Dataset(*parts, attrs=meta["attrs"])
         return (made_of, found) if parts[0] else (None, None)
     except (ValueError, LookupError, TypeError, AttributeError):

@@ -6,6 +6,7 @@ made of; `Loaded.inputs` hands them out, each with its place along the dimension
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,8 @@ from waterjar.run.reader import Run
 from waterjar.run.study import Entry, Study, load_runs, method_of
 
 Variables = dict[str, xr.Variable]
+METRIC = "metric"
+"""Key of a variable's encoding: the metric that it is of."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,13 @@ class Unit:
 class Loaded:
     """What a family has read of a unit. Families say what is theirs; this is what they have in common."""
 
-    def __init__(self, unit: Unit, coordinates: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, unit: Unit, coordinates: Mapping[str, Any] | None = None, about: Mapping[str, Any] | None = None
+    ) -> None:
         self.unit = unit
         self.coordinates: dict[str, Any] = {**unit.repeats, **(coordinates or {})}
+        self.about = dict(about or {})
+        """Attributes of the result as a whole."""
 
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """Every input of the types wanted, and its place: positions along the dimensions of its type.
@@ -108,10 +115,11 @@ class Table:
     def put(self, place: tuple[Any, ...], result: Result) -> None:
         """One result at its place."""
         self.values[place], self.reasons[place], self.counts[place] = result.value, result.code, result.n
-        if self.errors is None and np.any(np.isfinite(result.standard_error)):
+        error = result.standard_error
+        if self.errors is None and (math.isfinite(error) if isinstance(error, float) else np.isfinite(error).any()):
             self.errors = np.full(self.values.shape, np.nan)
         if self.errors is not None:
-            self.errors[place] = result.standard_error
+            self.errors[place] = error
 
     def labelled(self, name: str, attributes: Mapping[str, Any] | None = None) -> Variables:
         """As variables: the values, why some are missing, and standard errors where there are any."""
@@ -160,17 +168,17 @@ def units_of(
     able = [entry for entry in study.entries if has_groups(runs[entry.name], family.needs)]
     if not able:
         raise WaterjarError(f"no run has recorded {_words(family.needs)}")
-    part, how = Study(study.path, able), pieces or PieceRunner()
+    how = pieces or PieceRunner()
     if family.scope == "run":
         return [Unit(entry.name, (runs[entry.name],), "", pieces=how) for entry in able]
     names = study.cell_names
     cells: dict[str, Unit] = {}
-    for cell, entries in part.cells.items():
+    for cell, entries in Study(study.path, able).cells.items():
         own = tuple(runs[entry.name] for entry in entries)
         cells[cell] = Unit(cell, own, names[cell], pieces=how, kept={} if family.compared else None)
     if not family.compared:
         return list(cells.values())
-    found, notes = find_baselines(part, analysis.settings_of(family).baseline, analysis.rule, runs)
+    found, notes = find_baselines(study, analysis.settings_of(family).baseline, analysis.rule, runs)
     return [
         replace(one, baseline=cells.get(str(found[cell])), is_baseline=found[cell] == cell, note=notes.get(cell, ""))
         for cell, one in cells.items()
@@ -206,20 +214,29 @@ def measure_unit(
     sizes = {name: len(one[1] if isinstance(one, tuple) else one) for name, one in loaded.coordinates.items()}
     tables: dict[str, Table] = {}
     for given, place in loaded.inputs(readers.keys()):
-        for metric in readers[type(given)]:
-            made = metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
-            result, beside = made if isinstance(made, tuple) else (made, {})
+        for metric in readers.get(type(given), ()):
+            got = metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
+            result, beside = got if isinstance(got, tuple) else (got, {})
             for name, one, dims in [(metric.name, result, metric.dims), *_beside(metric, beside)]:
                 if one is not None:
                     if name not in tables:
                         tables[name] = Table((*family.inputs[metric.input], *dims), sizes)
                     tables[name].put(place, loaded.measured(metric, one))
-    found: Variables = {} if before is None else {str(k): v.variable for k, v in before.data_vars.items()}
+    others = family.metrics.keys() - {metric.name for metric in metrics}
+    found: Variables = {} if before is None else _of_metrics(before, others)
     for metric in metrics:
-        found |= _labelled(metric, tables, loaded, (*family.inputs[metric.input], *metric.dims), sizes)
+        made = _labelled(metric, tables, loaded, (*family.inputs[metric.input], *metric.dims), sizes)
+        for one in made.values():
+            one.encoding[METRIC] = metric.name
+        found |= made
     found |= loaded.close(found)
     coordinates = {name: found.pop(name) for name in list(found) if found[name].dims == (name,)}
-    return xr.Dataset(found, {**coordinates, **loaded.coordinates})
+    return xr.Dataset(found, {**coordinates, **loaded.coordinates}, loaded.about)
+
+
+def _of_metrics(result: xr.Dataset, names: Collection[str]) -> Variables:
+    """The variables of some metrics. Those of others, and what stands beside, are not to outlive what they are of."""
+    return {str(name): v.variable for name, v in result.data_vars.items() if v.encoding.get(METRIC) in names}
 
 
 def _beside(metric: Metric, made: Mapping[str, Result]) -> list[tuple[str, Result, tuple[str, ...]]]:

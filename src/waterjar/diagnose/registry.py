@@ -144,9 +144,9 @@ class Family:
     """Refuses settings that do not fit together."""
 
     def __post_init__(self) -> None:
-        _FAMILIES[self.name] = self
         for declared in [m for m in _METRICS.values() if m.family == self.name]:
             _refuse_unfit(declared, self)
+        _FAMILIES[self.name] = self
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -253,6 +253,8 @@ def metric(
             )
         if family in _FAMILIES:
             _refuse_unfit(declared, _FAMILIES[family])
+        elif families.cache_info().currsize:  # all are there: none will come that it is of
+            raise unknown_name(f"metric '{name}': family", family, families())
         _METRICS[name] = declared
         return function
 
@@ -268,7 +270,7 @@ def _reads(name: str, function: Callable[..., Any]) -> tuple[type, tuple[str, ..
         raise WaterjarError(f"metric '{name}': the type of its input cannot be looked up: {error}") from None
     takes = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
     first = hints.get(parameters[0].name) if parameters else None
-    own = [kind for kind in (typing.get_args(first) or (first,)) if isinstance(kind, type)]
+    own = [kind for kind in (typing.get_args(first) or (first,)) if isinstance(kind, type) and kind is not type(None)]
     if not own:
         raise WaterjarError(f"metric '{name}': its first argument has no type, which names the input that it reads")
     return own[-1], takes
@@ -281,11 +283,10 @@ def _refuse_unfit(declared: Metric, family: Family) -> None:
         raise WaterjarError(
             f"metric '{declared.name}' reads {declared.input.__name__}, which {family.name} cannot build: it has {able}"
         )
-    known = inspect.signature(family.signature).parameters
+    known = [p.name for p in inspect.signature(family.signature).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for setting in declared.takes:
         if setting not in known:
-            own = [p.name for p in known.values() if p.kind is p.KEYWORD_ONLY]
-            raise unknown_name(f"metric '{declared.name}': {family.name} has no setting; setting", setting, own)
+            raise unknown_name(f"metric '{declared.name}': {family.name}'s setting", setting, known)
 
 
 def forget(name: str) -> None:

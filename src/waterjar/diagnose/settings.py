@@ -97,7 +97,7 @@ def parse(model: type[BaseModel], given: Mapping[str, Any], family: str) -> Base
         json.dumps(dump(found))  # a result says in JSON how it was made
     except ValidationError as error:
         wrong = dict.fromkeys(str(fault["loc"][0]) for fault in error.errors())
-        lines = [str(_fault(family, name, given[name], model)) for name in wrong]
+        lines = [str(_fault(family, name, _listed(values[name]), model)) for name in wrong]
         raise WaterjarError("\n".join(lines)) from None
     except (TypeError, ValueError) as error:
         raise WaterjarError(f"{family}: settings are numbers, text, lists and the like: {error}") from None
@@ -118,7 +118,7 @@ def plain(value: Any) -> Any:
     (0.6, (0, 1))
     """
     if isinstance(value, np.ndarray):
-        value = value.tolist()
+        value = list(value) if value.ndim else value[()]
     if isinstance(value, np.floating):
         return float(str(value))
     if isinstance(value, np.generic):

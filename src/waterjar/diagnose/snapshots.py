@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.registry import Metric
-from waterjar.diagnose.result import UNDEFINED, Codes, Floats
+from waterjar.diagnose.result import NOT_A_NUMBER, UNDEFINED, Codes, Floats, Result
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.codec import decode, readable
 from waterjar.run.growing import chunk_key, filled
@@ -23,6 +23,9 @@ from waterjar.run.root import read_array
 from waterjar.run.schema import STEP_COORDINATES
 
 Array = NDArray[Any]
+
+PROBE_STEP, PROBE_REASON = "_step", "_why"
+"""What a probe records beside its numbers: the step of each, and why it is missing."""
 
 
 class RunArrays:
@@ -58,6 +61,12 @@ class RunArrays:
         """The labels of a group's snapshots; none if the group was not recorded."""
         key = f"{group}/snapshot"
         return [int(label) for label in self.whole(key)] if key in self else []
+
+    @property
+    def probe_steps(self) -> set[int]:
+        """Steps at which any probe was taken."""
+        keys = [key for key in self.nodes if key.startswith("probes/") and key.endswith(PROBE_STEP)]
+        return {int(step) for key in keys for step in self.whole(key)[0]}
 
     def row(self, key: str, position: int, repeats: slice) -> Array:
         """One snapshot (repeat, ...) of some repeats; only the chunks that hold it are read."""
@@ -143,10 +152,16 @@ def repeat_blocks(repeats: int, bytes_each: int, budget: int = 2**28) -> list[sl
     return [slice(start, min(start + size, repeats)) for start in range(0, repeats, size)]
 
 
-def final(metric: Metric, values: Floats, reasons: Codes) -> dict[str, xr.Variable]:
-    """`<name>_final` (repeat): the mean of the last values (repeat, layer or other); missing where one of them is."""
+def mean_of_last(values: Floats, reasons: Codes) -> Result:
+    """(repeat): the mean of the last values (repeat, layer or other); missing where one of them is."""
     repeats, count = values.shape
-    means = values.mean(axis=1) if count else np.full(repeats, np.nan)
-    codes = reasons.max(axis=1) if count else np.full(repeats, UNDEFINED, np.uint8)
-    codes = np.where(np.isnan(means), codes, 0).astype(np.uint8)
-    return variable(metric.scalar, ["repeat"], means, codes)
+    if not count:
+        return Result.of(np.full(repeats, np.nan), UNDEFINED)
+    codes = reasons.max(axis=1)
+    return Result.of(values.mean(axis=1), np.where(codes == 0, NOT_A_NUMBER, codes))
+
+
+def final(metric: Metric, values: Floats, reasons: Codes) -> dict[str, xr.Variable]:
+    """`<name>_final` (repeat), see `mean_of_last`."""
+    last = mean_of_last(values, reasons)
+    return variable(metric.scalar, ["repeat"], last.value, last.reason)

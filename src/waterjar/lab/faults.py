@@ -61,11 +61,14 @@ def faults(model: type[BaseModel], values: Mapping[str, object], at: str = "") -
     try:
         model.model_validate(dict(values))
     except ValidationError as error:
-        for fault in error.errors(include_url=False):
-            # Types were told above, in better words; what was not found there must still come out.
-            told = any(f"setting '{_path(fault, at)}' is" in line for line in structure)
-            if not structure or (fault["type"].startswith(_RANGES) and not told):
-                found.append(_in_our_words(fault, at))
+        every = error.errors(include_url=False)
+        ranges = [fault for fault in every if fault["type"].startswith(_RANGES)]
+        # Types were told above, in better words, and of a union pydantic tells those of its other members too; what was
+        # not found there must still come out.
+        for fault in ranges or ([] if structure else every):
+            path = _path(fault, values, at)
+            if not structure or not any(f"setting '{path}' is" in line for line in structure):
+                found.append(_in_our_words(fault, path))
     return found
 
 
@@ -260,15 +263,23 @@ def _names_below(model: type[BaseModel], at: str) -> dict[str, str]:
     return found
 
 
-def _path(fault: Mapping[str, Any], at: str) -> str:
-    for part in fault["loc"]:
-        at = f"{at}[{part}]" if isinstance(part, int) else _below(at, part)
+def _path(fault: Mapping[str, Any], values: object, at: str) -> str:
+    """Where a fault of pydantic stands; which member of a union it is about, which pydantic tells too, is left out."""
+    last = len(fault["loc"]) - 1
+    for place, part in enumerate(fault["loc"]):
+        if isinstance(part, int):
+            at = f"{at}[{part}]"
+            values = values[part] if isinstance(values, list | tuple) else None
+        elif isinstance(values, list | tuple) or (isinstance(values, Mapping) and part not in values and place < last):
+            continue
+        else:
+            at = _below(at, part)
+            values = values.get(part) if isinstance(values, Mapping) else None
     return at
 
 
-def _in_our_words(fault: Mapping[str, Any], at: str) -> str:
+def _in_our_words(fault: Mapping[str, Any], path: str) -> str:
     """One fault of pydantic."""
-    path = _path(fault, at)
     message = str(fault["msg"]).removeprefix("Value error, ")
     if isinstance(fault["input"], Mapping | BaseModel):  # about several settings at once, which it names
         return f"{path}: {message}" if path else message

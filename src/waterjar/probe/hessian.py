@@ -50,9 +50,9 @@ def sharpness(
     inputs : (sample, ...), targets : (sample, ...), as network and loss take them; the Hessian is that of their mean.
     """
     if len(inputs) != len(targets) or not len(inputs):
-        raise WaterjarError(f"{len(inputs)} inputs, {len(targets)} targets: as many of each, and some, would be right")
+        raise WaterjarError(f"{len(inputs)} inputs, {len(targets)} targets: expected as many of each, and some")
     if tolerance <= 0.0 or max_iterations < 2 or batch_size < 1:
-        raise WaterjarError("tolerance above 0, max_iterations of 2 or more and batch_size of 1 or more would be right")
+        raise WaterjarError("expected a tolerance above 0, max_iterations of 2 or more and a batch_size of 1 or more")
     device = device_of(network)
     with own_randomness(seed, device), sdpa_kernel(SDPBackend.MATH):  # other attention kernels have no 2nd derivative
         twin = private_copy(network).eval()

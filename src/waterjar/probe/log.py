@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from waterjar.diagnose.plasticity.stepwise import PROBE_REASON, PROBE_STEP
 from waterjar.diagnose.result import Result
+from waterjar.diagnose.snapshots import PROBE_REASON, PROBE_STEP
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.recorder import Recorder
 from waterjar.run.schema import REASONS, Variable
@@ -47,10 +47,10 @@ class ProbeLog:
         if probe not in _PROBES:
             raise unknown_name("probe", probe, _PROBES)
         if not 0 <= repeat < self._repeats:
-            raise WaterjarError(f"repeat={repeat}: from 0 to {self._repeats - 1} would be right")
+            raise WaterjarError(f"repeat={repeat}: expected one from 0 to {self._repeats - 1}")
         at_step = self._found.setdefault(probe, {}).setdefault(step, {})
         if repeat in at_step:
-            raise WaterjarError(f"{probe} of repeat {repeat} at step {step} was added before: once would be right")
+            raise WaterjarError(f"{probe} of repeat {repeat} at step {step} was added before: expected it once")
         at_step[repeat] = result
 
     def write(self, recorder: Recorder) -> None:

@@ -83,16 +83,16 @@ def _check(inputs: Tensor, n_classes: int, target: float, max_epochs: int, batch
     if n_classes < 2 or len(inputs) < n_classes:
         raise WaterjarError(f"{len(inputs)} inputs, n_classes={n_classes}: at least 2 classes, and an input of each")
     if not 0.0 < target <= 1.0:
-        raise WaterjarError(f"target={target}: a share above 0, at most 1, would be right")
+        raise WaterjarError(f"target={target}: expected a share above 0, at most 1")
     if max_epochs < 1 or batch_size < 1:
-        raise WaterjarError(f"max_epochs={max_epochs}, batch_size={batch_size}: 1 or more would be right")
+        raise WaterjarError(f"max_epochs={max_epochs}, batch_size={batch_size}: expected 1 or more")
 
 
 def _check_outputs(outputs: Tensor, n_classes: int) -> None:
     if outputs.ndim != 2 or outputs.shape[1] < n_classes:
         raise WaterjarError(
             f"n_classes={n_classes}, but the network gives {tuple(outputs.shape)} for {len(outputs)} inputs: "
-            "(input, class) with an output of each class would be right"
+            "expected (input, class) with an output of each class"
         )
 
 

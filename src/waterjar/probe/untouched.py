@@ -45,7 +45,7 @@ def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
     Gradients are on inside, also within `torch.no_grad()` or `torch.inference_mode()`.
     """
     if seed < 0:
-        raise WaterjarError(f"seed={seed}: a whole number from 0 on would be right")
+        raise WaterjarError(f"seed={seed}: expected a whole number from 0 on")
     devices = [] if device.type == "cpu" else [device]
     kind = "cuda" if device.type == "cpu" else device.type
     with torch.random.fork_rng(devices, device_type=kind), _own_python(seed), _own_numpy(seed), _gradients():

@@ -62,7 +62,7 @@ def test_repeats_stand_alone(name, curves, data):
 @given(arrays(low=-1.0))
 def test_ratios_stay_between_minus_one_and_one(curves):
     R = curves[..., -1]
-    for values in (continual.remembering(R), continual.zero_shot(R)):
+    for values in (continual.remembering(R).value, continual.zero_shot(R).value):
         there = values[~np.isnan(values)]
         assert (np.abs(there) <= 1).all()
 
@@ -72,15 +72,15 @@ def test_relations_between_metrics(curves):
     R = continual.integrate(curves)
     tasks = R.shape[-1]
     if tasks > 1:
-        gained = continual.average_accuracy(R) - continual.learning_accuracy(R)
+        gained = continual.average_accuracy(R).value - continual.learning_accuracy(R).value
         np.testing.assert_allclose(continual.backward_transfer(R), gained * tasks / (tasks - 1), atol=1e-9)
         names = ("learned", "max", "max_or_last")
         learned, highest, or_last = (continual.forgetting(R, name)[:, :-1] for name in names)
-        np.testing.assert_allclose(learned.mean(-1), -continual.backward_transfer(R), atol=1e-12)
+        np.testing.assert_allclose(learned.mean(-1), -continual.backward_transfer(R).value, atol=1e-12)
         assert (highest >= learned - 1e-12).all() and (or_last >= highest - 1e-12).all() and (or_last >= 0).all()
-        worst = continual.worst_case_accuracy(curves, EPOCHS)
-        assert (worst <= continual.average_accuracy(R) + 1e-12).all()
+        worst = continual.worst_case_accuracy(curves, EPOCHS).value
+        assert (worst <= continual.average_accuracy(R).value + 1e-12).all()
     length = EPOCHS[-1] - EPOCHS[0]
-    tau = continual.learning_time(curves, EPOCHS)
+    tau = continual.learning_time(curves, EPOCHS).value
     # Cauchy-Schwarz; trapezoids of squares are no smaller than squares of trapezoids
     assert (tau >= 0).all() and (tau <= length + 1e-9).all()

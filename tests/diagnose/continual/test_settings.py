@@ -33,24 +33,33 @@ def run(tmp_path_factory):
     ("name", "value", "says"),
     [
         ("chance", "abc", r"a number in \[0, 1\), as 1 / \(number of classes\), or a list"),
-        ("chance", ["a", "b", "c"], r"chance=\['a', 'b', 'c'\]: a number"),
-        ("chance", [0.5, None, 0.5], "or a list of one for every task would be right"),
+        ("chance", ["a", "b", "c"], r"chance=\['a', 'b', 'c'\]: expected a number"),
+        ("chance", [0.5, None, 0.5], "or a list of one for every task, or None"),
         ("chance", 1.0, "chance=1.0"),
         ("chance", float("nan"), "chance=nan"),
         ("chance", True, "chance=True"),
+        ("chance", "0.5", "chance='0.5'"),
+        ("chance", float("inf"), "chance=inf"),
+        ("chance", [0.5, float("nan"), 0.5], "chance="),
+        ("chance", [0.5, True, 0.5], "chance="),
         ("chance", [[0.5, 0.5, 0.5]], "or a list of one"),
         ("chance", {"a": 1}, "or a list of one"),
         ("chance", np.array([0.5, 2.0, 0.5]), r"\[0.5, 2.0, 0.5\]"),
-        ("eps", "abc", "eps='abc': a small number that is not below 0"),
-        ("eps", None, "eps=None: a small number"),
+        ("eps", "abc", "eps='abc': expected a small number that is not below 0"),
+        ("eps", None, "eps=None: expected a small number"),
         ("eps", float("nan"), "eps=nan"),
         ("eps", -1, "eps=-1"),
+        ("eps", "1e-8", "eps='1e-8'"),
+        ("eps", float("inf"), "eps=inf"),
+        ("eps", True, "eps=True"),
         ("eps", np.array([1.0, 2.0]), "a small number"),
-        ("eval_sets", 3, "eval_sets=3: a list of names of eval sets"),
+        ("eval_sets", 3, "eval_sets=3: expected a list of names, each once, or None"),
         ("eval_sets", ["set 0", 1], "a list of names"),
         ("eval_sets", b"set", "a list of names"),
-        ("floor_at_chance", "maybe", "floor_at_chance='maybe': True or False would be right"),
-        ("bounded", 2, "bounded=2: True or False would be right"),
+        ("eval_sets", [], "a list of names"),
+        ("eval_sets", ["set 0", "set 0"], "a list of names, each once"),
+        ("floor_at_chance", "maybe", "floor_at_chance='maybe': expected True or False"),
+        ("bounded", 2, "bounded=2: expected True or False"),
         ("bounded", None, "bounded=None"),
         ("variable", [1], r"variable '\[1\]' is unknown"),
         ("variable", np.array(["accuracy", "loss"]), "variable .* is unknown"),
@@ -77,6 +86,7 @@ def test_what_is_wrong_is_one_error_that_says_so(run, name, value, says):
         ({"bounded": np.bool_(False), "floor_at_chance": np.True_}, {"bounded": False, "floor_at_chance": True}),
         ({"eval_sets": np.array(["set 0", "set 1", "set 2"])}, {"eval_sets": ["set 0", "set 1", "set 2"]}),
         ({"integrator": np.str_("auc")}, {"integrator": "auc"}),
+        ({"eps": 1}, {"eps": 1.0}),
     ],
 )
 def test_numbers_of_numpy_are_numbers(run, given, plain):
@@ -88,9 +98,12 @@ def test_numbers_of_numpy_are_numbers(run, given, plain):
 
 def test_of_a_loss_every_variable_says_its_direction_and_units(run):
     found = measure(run, metric_type="loss")
-    for metric in FAMILY.metrics.values():
-        expected = OF_LOSS.get(metric.name, (metric.direction, metric.units))
+    for metric_name, expected in OF_LOSS.items():
+        metric = FAMILY.metrics[metric_name]
         for name in {metric.name, metric.scalar}:
             assert (found[name].attrs["direction"], found[name].attrs["units"]) == expected, name
-        if metric.name not in OF_LOSS:
+    for metric in FAMILY.metrics.values():
+        if metric.on_loss == "undefined":
             assert np.isnan(found[metric.name]).all()
+            assert found[metric.name].attrs["direction"] == metric.direction
+            assert found[metric.name].attrs["units"] == metric.units

@@ -15,6 +15,7 @@ from waterjar.diagnose.continual import (
     learning_accuracy,
 )
 from waterjar.errors import WaterjarError
+from waterjar.run.schema import REASONS
 
 # ENDS = [[.9, .6, .5], [.7, .8, .7], [.5, .9, 1.]]
 
@@ -54,14 +55,18 @@ def test_before_its_training_a_task_counts_where_it_was_evaluated():
 def test_after_its_training_an_unknown_value_makes_the_highest_unknown():
     holed = [[0.5, NAN, NAN], [NAN, 0.6, NAN], [0.4, 0.5, 0.8]]
     np.testing.assert_allclose(forgetting(holed), [NAN, 0.1, NAN])
+    assert [REASONS[code] for code in forgetting(holed).reason] == ["not_a_number", "present", "undefined"]
+    assert forgetting(holed).n.tolist() == [1, 1, 0]  # of the last task there is none by definition
     np.testing.assert_allclose(forgetting(holed, "learned"), [0.1, 0.1, NAN])
     np.testing.assert_allclose(forgetting(holed, "max_or_last"), [NAN, 0.1, NAN])
 
 
 def test_single_task():
-    assert average_accuracy([[0.4]]) == 0.4 == learning_accuracy([[0.4]])
+    assert float(average_accuracy([[0.4]])) == 0.4 == float(learning_accuracy([[0.4]]))
     assert np.isnan(backward_transfer([[0.4]]))
     assert np.isnan(forward_transfer_gem([[0.4]], [0.1]))
+    assert backward_transfer([[0.4]]).reason == "undefined" and average_accuracy([[0.4]]).reason == "present"
+    assert backward_transfer([[0.4, NAN], [NAN, 0.4]]).reason == "not_a_number"
     for reference in REFERENCES:
         np.testing.assert_array_equal(forgetting([[0.4]], reference), [NAN])
 

@@ -17,7 +17,7 @@ from waterjar.diagnose.drift import (
     self_duality,
     within_class_variability,
 )
-from waterjar.diagnose.drift.moment import Classes
+from waterjar.diagnose.drift.classes import Classes
 from waterjar.errors import WaterjarError
 
 

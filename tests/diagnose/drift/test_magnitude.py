@@ -121,7 +121,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> waterjar.Run:
         (drift, {"ridge": math.inf}),
         (drift, {"readout": 3}),
         (drift, {"eval_sets": []}),
-        (drift, {"eval_sets": "a"}),
         (drift, {"eval_sets": ["b", "b"]}),
         (drift, {"eval_sets": ["c"]}),
         (plasticity, {"eval_sets": []}),

@@ -10,8 +10,13 @@ import pytest
 
 import waterjar
 from waterjar.diagnose import drift
-from waterjar.diagnose.drift import measuring
+from waterjar.diagnose.drift import inputs, loaded
+from waterjar.diagnose.drift.inputs import Comparison
+from waterjar.diagnose.drift.run_snapshots import kept_moments
 from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.measuring import Unit, measure_unit
+from waterjar.diagnose.registry import forget, metric
+from waterjar.diagnose.result import Result
 from waterjar.diagnose.study import diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
@@ -38,7 +43,7 @@ def record(
     features, readout, bias = drawn
     repeats = features.shape[1]
     seeds = config.pop("seeds", list(range(repeats)))
-    eval_sets = {"a": 0, "b": 1}
+    eval_sets = config.pop("eval_sets", {"a": 0, "b": 1})
     with waterjar.Recorder(path, config, seeds=seeds, eval_sets=eval_sets, tasks=2) as recorder:
         if labels:
             index = np.broadcast_to(np.arange(2 * SAMPLES).reshape(2, SAMPLES), (repeats, 2, SAMPLES))
@@ -105,11 +110,11 @@ class TestSimilarity:
         assert "cka_matrix" not in none and "moment" not in none.dims
 
     def test_kept_moments_of_many_tasks(self) -> None:
-        assert measuring.kept_moments(range(100), [True] * 100, 5) == [0, 24, 49, 74, 99]
+        assert kept_moments(range(100), [True] * 100, 5) == [0, 24, 49, 74, 99]
 
     def test_blocks_of_repeats_give_the_same(self, run: waterjar.Run, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = drift.measure(run)
-        monkeypatch.setattr(measuring, "repeat_blocks", lambda n, _: [slice(i, i + 1) for i in range(n)])
+        monkeypatch.setattr(loaded, "repeat_blocks", lambda n, _: [slice(i, i + 1) for i in range(n)])
         assert drift.measure(run).identical(whole)
 
     def test_nan_stays_where_it_is(self, tmp_path: Path) -> None:
@@ -212,6 +217,55 @@ class TestForgetting:
         alone = drift.participation_ratio(features[3, 0, 1])
         assert float(found["participation_ratio"].sel(repeat=0, snapshot=3, layer="penultimate")) == float(alone)
         assert (reasons_of(found, "probe_forgetting_final") == REASONS.index("undefined")).all()
+
+
+class TestInputs:
+    def test_a_probe_is_fitted_once_for_all_that_read_it(
+        self, run: waterjar.Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fitted = []
+
+        def counted(*given: Any, **settings: Any) -> Result:
+            fitted.append(given)
+            return drift.linear_probe_accuracy(*given, **settings)
+
+        monkeypatch.setattr(inputs, "linear_probe_accuracy", counted)
+        drift.measure(run)
+        assert len(fitted) == STEPS * 2 * 2  # snapshots, repeats, eval sets
+
+    def test_a_new_comparison_has_references_a_matrix_and_a_final_value(self, run: waterjar.Run) -> None:
+        features, *_ = draw()
+
+        @metric(
+            "gap", family="drift", long_name="gap", formula="-", citation="-", needs=("features",), summary="gap_final"
+        )
+        def gap(pair: Comparison) -> Result:
+            if pair.now.missing:
+                return pair.now.missing
+            return Result(float(np.abs(pair.now.features - pair.other.features).max()))
+
+        try:
+            found = drift.measure(run)
+            unit = Unit("run", (run,), "run")
+            alone = measure_unit(drift.FAMILY, unit, drift.FAMILY.settings({}), [drift.FAMILY.metrics["gap"]])
+        finally:
+            forget("gap")
+        wanted = np.abs(features[4, 1] - features[2, 1]).max()
+        assert float(found["gap"].sel(repeat=1, snapshot=4, layer="penultimate", reference="task")) == wanted
+        assert float(found["gap_matrix"].sel(repeat=1, layer="penultimate", moment=4, other_moment=2)) == wanted
+        np.testing.assert_array_equal(found["gap_final"], np.abs(features[5] - features[0]).max((1, 2, 3)))
+        assert alone["gap"].equals(found["gap"]) and "nc1" not in alone
+
+    def test_an_eval_set_of_another_run_of_the_cell(self, tmp_path: Path) -> None:
+        folder = waterjar.create_study(tmp_path / "study")
+        record(folder / "r0", draw(0, repeats=1), seeds=[0])
+        alone = drift.measure(record(folder / "r1", draw(1, repeats=1), seeds=[1], eval_sets={"a": 0, "c": 1}))
+        found = drift.measure(waterjar.open_study(folder)).isel(cell=0).sel(seed=1)
+        assert found["eval_set"].values.tolist() == ["a", "b", "c"]
+        for name in ("probe_accuracy", "probe_forgetting", "unread_forgetting"):
+            np.testing.assert_array_equal(found[name].sel(eval_set=["a", "c"]), alone[name].isel(repeat=0))
+            assert (reasons_of(found, name).sel(eval_set="b") == REASONS.index("not_recorded")).all()
+            assert float(found[f"{name}_final"]) == float(alone[f"{name}_final"].item())
 
 
 class TestSeeds:

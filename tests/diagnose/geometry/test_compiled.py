@@ -12,13 +12,13 @@ import pytest
 SOURCE = """
 import sys
 sys.path.insert(0, {folder!r})
-import waterjar.diagnose.geometry._compiled as compiled
-compiled.__file__ = {folder!r} + "/_compiled.py"
+import waterjar.diagnose.geometry.solver.compiled as compiled
+compiled.__file__ = {folder!r} + "/compiled.py"
 import _kernel
 print(_kernel.answer(1.0))
 """
 KERNEL = """
-from waterjar.diagnose.geometry._compiled import entry
+from waterjar.diagnose.geometry.solver.compiled import entry
 from _part import part
 
 @entry
@@ -26,7 +26,7 @@ def answer(x):
     return part(x)
 """
 PART = """
-from waterjar.diagnose.geometry._compiled import inner
+from waterjar.diagnose.geometry.solver.compiled import inner
 
 @inner
 def part(x):

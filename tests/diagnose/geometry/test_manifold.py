@@ -12,8 +12,8 @@ from scipy.optimize import nnls
 from diagnose.geometry.problems import KINDS, Case, case, unique
 from waterjar.diagnose.geometry import cone, manifold_geometry
 from waterjar.diagnose.geometry.draws import dichotomies, directions
+from waterjar.diagnose.geometry.estimates import SCALARS
 from waterjar.diagnose.geometry.manifold import PAIRS, Geometry, geometry_of
-from waterjar.diagnose.geometry.scalars import SCALARS
 from waterjar.errors import WaterjarError
 
 Floats = NDArray[np.float64]
@@ -96,21 +96,25 @@ def test_by_the_book(inactive: str, manifolds: int) -> None:
     expected = by_the_book(points, labels, directions(60, 40, 3), dichotomies("uniform", 60, manifolds, 3), inactive)
     found = manifold_geometry(points, labels, n_t=60, rng=3, inactive=inactive)  # type: ignore[arg-type]
     for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-12, err_msg=name)  # type: ignore[literal-required]
-    assert found["reasons"] == {} and found["note"] == ""
+        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-12, err_msg=name)
+    assert reasons(found) == {} and {found[name].note for name in SCALARS} == {""}
 
 
 def measured(points: Floats, labels: Floats, t: Floats, y: Floats, inactive: str = "zero") -> Geometry:
     found = cone.project(cone.manifolds(points, labels), t, y, nearest=True, anchors=True)
-    asked = {"n_t": len(t), "dichotomies": "given", "inactive": inactive, "center": False}
-    return geometry_of(found, inactive=inactive, paired=False, settings=asked)  # type: ignore[arg-type]
+    return geometry_of(found, inactive=inactive, paired=False)  # type: ignore[arg-type]
+
+
+def reasons(found: Geometry) -> dict[str, str]:
+    """Why numbers are missing, by name."""
+    return {name: found[name].reason for name in SCALARS if found[name].is_missing}
 
 
 def test_projections_without_anchors_are_refused() -> None:
     points, labels = relu_points()
     found = cone.project(cone.manifolds(points, labels), directions(5, 40, 0), dichotomies("uniform", 5, 5, 0))
     with pytest.raises(WaterjarError, match="anchors=True"):
-        geometry_of(found, inactive="zero", paired=False, settings={})
+        geometry_of(found, inactive="zero", paired=False)
 
 
 @pytest.mark.parametrize("inactive", ["zero", "support"])
@@ -124,25 +128,25 @@ def test_singular_matrices_by_the_book(inactive: str) -> None:
     expected = by_the_book(points, labels, t[kept], y[kept], inactive)
     found = measured(points, labels, t[kept], y[kept], inactive)
     for name in ("capacity", "dimension", "radius", "utility"):
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-7, err_msg=name)  # type: ignore[literal-required]
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-7, err_msg=name)
 
 
 def test_means_over_pairs_are_the_scalars() -> None:
     found = manifold_geometry(*relu_points(), n_t=50)
     off = ~np.eye(5, dtype=bool)
     for name in PAIRS:
-        matrix = found[name]  # type: ignore[literal-required]
+        matrix = found[name]
         assert np.isnan(np.diag(matrix)).all()
         kind = name.replace("_cosine", "_alignment").replace("_inner", "_alignment_inner")
-        np.testing.assert_allclose(matrix[off].mean(), found[kind], rtol=1e-12)  # type: ignore[literal-required]
-    np.testing.assert_allclose(found["manifold_dimension"].mean(), found["dimension"], rtol=1e-12)
+        np.testing.assert_allclose(matrix[off].mean(), found[kind], rtol=1e-12)
+    np.testing.assert_allclose(found["manifold_dimension"].value.mean(), float(found["dimension"]), rtol=1e-12)
 
 
 def test_capacity_is_the_product_of_its_factors() -> None:
     found = manifold_geometry(*relu_points(), n_t=50)
-    product = found["utility"] * (1 + found["radius"] ** -2) / found["dimension"]
+    product = float(found["utility"]) * (1 + float(found["radius"]) ** -2) / float(found["dimension"])
     np.testing.assert_allclose(found["capacity"], product, rtol=1e-12)
-    np.testing.assert_allclose(found["capacity_approx"], product / found["utility"], rtol=1e-12)
+    np.testing.assert_allclose(found["capacity_approx"], product / float(found["utility"]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
@@ -151,7 +155,7 @@ def test_single_points_have_capacity_two(correlation: float) -> None:
     rng = np.random.default_rng(0)
     points = rng.standard_normal((8, 20)) * np.sqrt(1 - correlation) + np.sqrt(correlation) * rng.standard_normal(20)
     found = manifold_geometry(points, np.arange(8), n_t=4000)
-    assert abs(found["capacity"] - 2) < 4 * found["capacity_se"] < 0.12
+    assert abs(float(found["capacity"]) - 2) < 4 * found["capacity"].standard_error < 0.12
 
 
 def spheres(dimension: int, size: int, manifolds: int = 3) -> tuple[Floats, Floats]:
@@ -169,15 +173,17 @@ def spheres(dimension: int, size: int, manifolds: int = 3) -> tuple[Floats, Floa
 def test_orthogonal_spheres_of_one_dimension() -> None:
     """Two points each: 2 / (D + 1) = 1, exact."""
     found = manifold_geometry(*spheres(1, 2), n_t=4000)
-    assert abs(found["capacity"] - 1) < 4 * found["capacity_se"] < 0.08
+    assert abs(float(found["capacity"]) - 1) < 4 * found["capacity"].standard_error < 0.08
 
 
 def test_orthogonal_spheres_are_approached_from_above() -> None:
     """D = 3: 1/2, from above as the number of points grows."""
     found = [manifold_geometry(*spheres(3, size), n_t=1500) for size in (20, 100, 600)]
-    capacities = [f["capacity"] for f in found]
+    capacities = [float(f["capacity"]) for f in found]
     assert capacities[0] > capacities[1] > capacities[2]
-    assert -4 * found[2]["capacity_se"] < capacities[2] - 0.5 < 0.05 + 4 * found[2]["capacity_se"]
+    assert (
+        -4 * found[2]["capacity"].standard_error < capacities[2] - 0.5 < 0.05 + 4 * found[2]["capacity"].standard_error
+    )
 
 
 def test_scale_rotation_order_and_duplicates_change_nothing() -> None:
@@ -205,17 +211,17 @@ def test_centre_is_removed() -> None:
     points, labels = relu_points()
     found = manifold_geometry(points + 7, labels, n_t=30, center=True)
     expected = manifold_geometry(points - points.mean(axis=0), labels, n_t=30)
-    np.testing.assert_allclose(found["capacity"], expected["capacity"], rtol=1e-9)
-    assert found["center"] and not expected["center"]
+    np.testing.assert_allclose(found["capacity"], float(expected["capacity"]), rtol=1e-9)
+    assert found.center and not expected.center
 
 
 def test_opposite_pairs_share_t_and_vary_less() -> None:
     points = np.random.default_rng(0).standard_normal((8, 20))
     free = manifold_geometry(points, np.arange(8), n_t=4000)
     pairs = manifold_geometry(points, np.arange(8), n_t=4000, dichotomies="opposite_pairs")
-    assert abs(pairs["capacity"] - 2) < 4 * pairs["capacity_se"]
+    assert abs(float(pairs["capacity"]) - 2) < 4 * pairs["capacity"].standard_error
     # Of P orthogonal points, |p|^2 has the variance 5P/4, and the mean over a pair P/2 in the place of 5P/8.
-    assert 0.85 < pairs["capacity_se"] / free["capacity_se"] < 0.97
+    assert 0.85 < pairs["capacity"].standard_error / free["capacity"].standard_error < 0.97
 
 
 @pytest.mark.parametrize("inactive", ["zero", "active_only", "support"])
@@ -230,8 +236,8 @@ def test_standard_errors_are_those_of_repetitions(
         for seed in range(200)
     ]
     for name in SCALARS:
-        spread = np.std([r[name] for r in repeats], ddof=1)  # type: ignore[literal-required]
-        told = np.mean([r[f"{name}_se"] for r in repeats])  # type: ignore[literal-required]
+        spread = np.std([r[name] for r in repeats], ddof=1)
+        told = np.mean([r[name].standard_error for r in repeats])
         assert 0.8 < spread / told < 1.25, (name, spread / told)
 
 
@@ -239,8 +245,8 @@ def test_workers_and_seeds() -> None:
     points, labels = relu_points()
     alone, together = (manifold_geometry(points, labels, n_t=20, workers=w) for w in (1, 3))
     for name in (*SCALARS, *PAIRS):
-        np.testing.assert_array_equal(alone[name], together[name])  # type: ignore[literal-required]
-    assert manifold_geometry(points, labels, n_t=20, rng=1)["capacity"] != alone["capacity"]
+        np.testing.assert_array_equal(alone[name], together[name])
+    assert float(manifold_geometry(points, labels, n_t=20, rng=1)["capacity"]) != float(alone["capacity"])
 
 
 def test_without_a_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +255,7 @@ def test_without_a_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cone, "GRAM_POINTS", 0)
     found = manifold_geometry(points, labels, n_t=20, inactive="support")
     for name in SCALARS:
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)  # type: ignore[literal-required]
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -258,10 +264,10 @@ def test_degenerate_is_finite_or_has_a_reason(kind: str, inactive: str) -> None:
     for seed in range(3):
         problem = case(seed, kind=kind)
         found = manifold_geometry(problem.points, problem.labels, n_t=12, inactive=inactive)  # type: ignore[arg-type]
-        assert not found["kkt"] > 1e-9
+        assert not float(found["kkt"]) > 1e-9
         for name in SCALARS:
-            value = found[name]  # type: ignore[literal-required]
-            assert np.isfinite(value) or name in found["reasons"], (seed, name)
+            value = found[name]
+            assert np.isfinite(value) or name in reasons(found), (seed, name)
 
 
 @pytest.mark.parametrize(
@@ -275,16 +281,16 @@ def test_degenerate_is_finite_or_has_a_reason(kind: str, inactive: str) -> None:
 )
 def test_missing_with_its_reason(points: list[list[float]], labels: list[int], reason: str, note: str) -> None:
     found = manifold_geometry(points, labels, n_t=4)
-    assert all(np.isnan(found[name]) for name in SCALARS)  # type: ignore[literal-required]
-    assert set(found["reasons"]) == set(SCALARS) and set(found["reasons"].values()) == {reason}
-    assert re.search(note, found["note"])
+    assert all(np.isnan(found[name]) for name in SCALARS)
+    assert reasons(found) == dict.fromkeys(SCALARS, reason)
+    assert re.search(note, found["capacity"].note)
 
 
 def test_points_that_differ_by_rounding_only_are_no_result() -> None:
     rng = np.random.default_rng(0)
     points = rng.standard_normal(12) + 1e-8 * rng.standard_normal((20, 12))
     found = manifold_geometry(points, np.repeat([0, 1], 10))
-    assert np.isnan(found["capacity"]) and "KKT residual" in found["note"]
+    assert np.isnan(found["capacity"]) and "KKT residual" in found["capacity"].note
 
 
 def test_a_manifold_that_is_zero_has_no_alignment() -> None:
@@ -292,20 +298,20 @@ def test_a_manifold_that_is_zero_has_no_alignment() -> None:
     points[labels == 2] = 0
     found = manifold_geometry(points, labels, n_t=20)
     assert np.isfinite(found["capacity"]) and found["manifold_inactive_share"][2] == 1
-    assert found["reasons"] == {}
+    assert reasons(found) == {}
     assert np.isnan(found["center_cosine"][2, :]).all() and np.isnan(found["manifold_radius"][2])
-    assert found["center_alignment"] == pytest.approx(np.nanmean(found["center_cosine"]))  # over the pairs that exist
-    assert found["axis_alignment"] == pytest.approx(np.nanmean(found["axis_cosine"]))
+    assert float(found["center_alignment"]) == pytest.approx(np.nanmean(found["center_cosine"]))  # of pairs that exist
+    assert float(found["axis_alignment"]) == pytest.approx(np.nanmean(found["axis_cosine"]))
     only = manifold_geometry(points, labels, n_t=20, inactive="active_only")
-    assert only["reasons"] == {}
-    assert only["center_alignment_inner"] == pytest.approx(np.nanmean(only["center_inner"]))
+    assert reasons(only) == {}
+    assert float(only["center_alignment_inner"]) == pytest.approx(np.nanmean(only["center_inner"]))
 
 
 def test_one_class_alone_is_ever_active() -> None:
     points, labels = relu_points(manifolds=2)
     points[labels == 1] = 0
     found = manifold_geometry(points, labels, n_t=20)
-    assert found["reasons"]["center_alignment"] == "undefined" and np.isnan(found["center_alignment_se"])
+    assert reasons(found)["center_alignment"] == "undefined" and np.isnan(found["center_alignment"].standard_error)
 
 
 @pytest.mark.parametrize(("manifolds", "size", "dimension"), [(20, 5, 9), (100, 5, 32), (64, 3, 32)])
@@ -313,11 +319,12 @@ def test_a_radius_that_would_be_rounding_is_undefined(manifolds: int, size: int,
     """P >= 2 N: [S0, S1] has independent columns, so that c = b in exact arithmetic."""
     points, labels = relu_points(manifolds=manifolds, size=size, dimension=dimension)
     found = manifold_geometry(points, labels, n_t=80)
-    assert set(found["reasons"]) == {"radius", "capacity_approx"} and np.isnan(found["radius"])
-    assert np.isnan(found["manifold_radius"]).all() and np.isnan(found["radius_se"])
-    assert found["utility"] == pytest.approx(found["capacity"] * found["dimension"], rel=1e-9)  # R^-2 is 0
+    assert set(reasons(found)) == {"radius", "capacity_approx"} and np.isnan(found["radius"])
+    assert np.isnan(found["manifold_radius"]).all() and np.isnan(found["radius"].standard_error)
+    product = float(found["capacity"]) * float(found["dimension"])  # R^-2 is 0
+    assert float(found["utility"]) == pytest.approx(product, rel=1e-9)
     less, labels = relu_points(manifolds=manifolds, size=size, dimension=manifolds)
-    assert manifold_geometry(less, labels, n_t=80)["radius"] > 0
+    assert float(manifold_geometry(less, labels, n_t=80)["radius"]) > 0
 
 
 @pytest.mark.parametrize("factor", [1e160, 1e-170, 1e300, 1e-300, 1e70, 1e-78])
@@ -327,24 +334,26 @@ def test_any_scale(factor: float) -> None:
     expected, found = (manifold_geometry(x, labels, n_t=30) for x in (points, points * factor))
     for name in SCALARS:
         if not name.endswith("_inner"):
-            np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, err_msg=name)  # type: ignore[literal-required]
-            se = f"{name}_se"
-            np.testing.assert_allclose(found[se], expected[se], rtol=1e-7, err_msg=se)  # type: ignore[literal-required]
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, err_msg=name)
+            errors = found[name].standard_error, expected[name].standard_error
+            np.testing.assert_allclose(*errors, rtol=1e-7, err_msg=name)
     square = np.float64(factor) ** 2 if 1e-150 < factor < 1e150 else None
-    for name in ("axis_alignment_inner", "center_alignment_inner", "center_alignment_inner_se"):
+    numbers = [(found[name].value, expected[name].value) for name in ("axis_alignment_inner", "center_alignment_inner")]
+    numbers.append((found["center_alignment_inner"].standard_error, expected["center_alignment_inner"].standard_error))
+    for value, usual in numbers:
         if square is None:
-            assert np.isnan(found[name])  # type: ignore[literal-required]
+            assert np.isnan(value)
         else:
-            np.testing.assert_allclose(found[name], expected[name] * square, rtol=1e-9)  # type: ignore[literal-required]
+            np.testing.assert_allclose(value, usual * square, rtol=1e-9)
     if square is None:
-        assert found["reasons"]["axis_alignment_inner"] == "undefined"
+        assert reasons(found)["axis_alignment_inner"] == "undefined"
         assert np.isnan(found["axis_inner"]).all()
 
 
 def test_constant_points_have_nothing_left_when_centred() -> None:
     points = np.tile(np.random.default_rng(0).standard_normal(7) * 1e3, (30, 1))
     found = manifold_geometry(points, np.arange(30) % 3, n_t=10, center=True)
-    assert np.isnan(found["capacity"]) and found["reasons"]["capacity"] == "undefined"
+    assert np.isnan(found["capacity"]) and reasons(found)["capacity"] == "undefined"
     points += 1e-9 * np.random.default_rng(1).standard_normal(points.shape)
     assert np.isfinite(manifold_geometry(points, np.arange(30) % 3, n_t=10, center=True)["capacity"])
 
@@ -352,8 +361,8 @@ def test_constant_points_have_nothing_left_when_centred() -> None:
 def test_one_pair_of_draws_has_no_error() -> None:
     points, labels = relu_points(manifolds=2)
     found = manifold_geometry(points, labels, n_t=2, dichotomies="opposite_pairs")
-    assert np.isfinite(found["capacity"]) and np.isnan(found["capacity_se"])
-    assert found["reasons"]["capacity_se"] == "undefined" and "standard error" in found["note"]
+    assert np.isfinite(found["capacity"]) and np.isnan(found["capacity"].standard_error)
+    assert reasons(found) == {} and "standard error" in found["capacity"].note
 
 
 def test_share_of_draws_with_other_solutions() -> None:
@@ -364,11 +373,11 @@ def test_share_of_draws_with_other_solutions() -> None:
     inside = np.linalg.norm(found.t - found.points(), axis=1) < 1e-9
     assert inside.mean() > 0.2
     told = manifold_geometry(points, labels, n_t=50)
-    assert told["nonunique_share"] == pytest.approx(inside.mean())
-    assert manifold_geometry(*relu_points(), n_t=50)["nonunique_share"] == 0
+    assert float(told["nonunique_share"]) == pytest.approx(inside.mean())
+    assert float(manifold_geometry(*relu_points(), n_t=50)["nonunique_share"]) == 0
     points, labels = relu_points()
     twice = manifold_geometry(np.concatenate([points, points]), np.concatenate([labels, labels]), n_t=50)
-    assert twice["nonunique_share"] == 1
+    assert float(twice["nonunique_share"]) == 1
 
 
 def test_what_cannot_be_asked() -> None:
@@ -386,4 +395,4 @@ def test_what_cannot_be_asked() -> None:
 def test_given_dichotomies_and_labels_of_any_kind() -> None:
     y = np.array([[1, -1], [-1, 1], [1, -1]])
     found = manifold_geometry(np.eye(2), np.array(["b", "a"]), n_t=3, dichotomies=y)
-    assert found["labels"].tolist() == ["a", "b"] and found["dichotomies"] == "given"
+    assert found.labels.tolist() == ["a", "b"] and found.dichotomies == "given"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ import xarray as xr
 
 import waterjar
 from waterjar.diagnose import geometry
-from waterjar.diagnose.geometry import manifold_geometry, simulated_capacity
-from waterjar.diagnose.job import Job, Parts
+from waterjar.diagnose.geometry import SnapshotGeometry, manifold_geometry, simulated_capacity
+from waterjar.diagnose.measuring import Unit, measure_unit
+from waterjar.diagnose.pieces import Parts, PieceRunner
+from waterjar.diagnose.registry import forget, metric
+from waterjar.diagnose.result import Result
 from waterjar.diagnose.study import FOLDER, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
@@ -48,6 +52,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> waterjar.Run:
     return waterjar.open_run(record(tmp_path_factory.mktemp("geometry") / "run"))
 
 
+def measured(run: waterjar.Run, pieces: PieceRunner, **settings: Any) -> xr.Dataset:
+    unit = Unit(run.path.name, (run,), "", pieces=pieces)
+    return measure_unit(geometry.FAMILY, unit, geometry.FAMILY.settings({**SETTINGS, **settings}))
+
+
 def stream(seed: int, *words: int) -> np.random.SeedSequence:
     key = [w for word in words for w in (word, 0)]
     return np.random.SeedSequence(seed, spawn_key=(*key, 0))
@@ -61,12 +70,13 @@ def test_the_labelled_numbers_are_those_of_the_arrays(run: waterjar.Run) -> None
         rng = stream(0, (7, 8)[repeat], 1 if step < 2 else 2, step)
         alone = manifold_geometry(points, labels, n_t=20, rng=rng)
         place = {"snapshot": step, "repeat": repeat, "layer": "one"}
-        for name in ("capacity", "radius", "dimension", "center_axis_alignment", "capacity_se", "axis_alignment_inner"):
-            assert float(found[name].sel(place)) == alone[name], name  # type: ignore[literal-required]
+        for name in ("capacity", "radius", "dimension", "center_axis_alignment", "axis_alignment_inner"):
+            assert float(found[name].sel(place)) == float(alone[name]), name
+            assert float(found[f"{name}_se"].sel(place)) == alone[name].standard_error, name
         np.testing.assert_array_equal(found["manifold_radius"].sel(place), alone["manifold_radius"])
         simulated = simulated_capacity(points, labels, n_trials=30, rng=rng)
-        assert float(found["simulated_capacity"].sel(place)) == simulated["capacity"]
-        error = abs(simulated["capacity"] - alone["capacity"]) / alone["capacity"]
+        assert float(found["simulated_capacity"].sel(place)) == float(simulated["capacity"])
+        error = abs(float(simulated["capacity"]) - float(alone["capacity"])) / float(alone["capacity"])
         assert float(found["capacity_relative_error"].sel(place)) == pytest.approx(error)
     # total epochs 0, 1, 2, 3: every second one, and the last
     there = np.isfinite(found["simulated_capacity"].isel(repeat=0, layer=0).values)
@@ -78,11 +88,12 @@ def test_the_labelled_numbers_are_those_of_the_arrays(run: waterjar.Run) -> None
 
 
 def test_alone_or_among_others_in_threads_or_processes_the_bits_are_the_same(run: waterjar.Run) -> None:
-    whole = geometry.measure(run, **SETTINGS)
+    whole = measured(run, PieceRunner())
+    xr.testing.assert_equal(whole, geometry.measure(run, **SETTINGS))
     with ThreadPoolExecutor(2) as pool:
-        xr.testing.assert_identical(whole, geometry.measure(run, Job(pool), **SETTINGS))
+        xr.testing.assert_identical(whole, measured(run, PieceRunner(pool)))
     with ProcessPoolExecutor(1) as pool:
-        xr.testing.assert_identical(whole, geometry.measure(run, Job(pool), **SETTINGS))
+        xr.testing.assert_identical(whole, measured(run, PieceRunner(pool)))
     one = geometry.measure(run, layers=["two"], **SETTINGS)
     xr.testing.assert_equal(one["capacity"], whole["capacity"].sel(layer=["two"]))
 
@@ -97,7 +108,7 @@ def test_common_draws_are_the_same_at_all_snapshots(run: waterjar.Run) -> None:
     found = geometry.measure(run, draws="common", **SETTINGS)
     points, labels = FEATURES[2, 0].reshape(-1, 9), LABELS[0].ravel().astype(str)
     alone = manifold_geometry(points, labels, n_t=20, rng=stream(0, 7))
-    assert float(found["capacity"].sel(snapshot=2, repeat=0, layer="one")) == alone["capacity"]
+    assert float(found["capacity"].sel(snapshot=2, repeat=0, layer="one")) == float(alone["capacity"])
 
 
 def test_manifolds_of_tasks_and_of_some_sets(run: waterjar.Run) -> None:
@@ -127,8 +138,8 @@ def test_repeats_with_other_classes_have_their_own_manifolds(tmp_path: Path) -> 
         )
         for r in range(2)
     ]
-    np.testing.assert_array_equal(radius.sel(repeat=0), [*alone[0]["manifold_radius"], np.nan])
-    zero, five = alone[1]["manifold_radius"]
+    np.testing.assert_array_equal(radius.sel(repeat=0), [*alone[0]["manifold_radius"].value, np.nan])
+    zero, five = alone[1]["manifold_radius"].value
     np.testing.assert_array_equal(radius.sel(repeat=1), [zero, np.nan, np.nan, five])
     why = found["manifold_radius_reason"].isel(snapshot=0, layer=0)
     assert [REASONS[int(code)] for code in why.sel(repeat=0)] == ["present"] * 3 + ["empty_set"]
@@ -176,7 +187,7 @@ def test_nan_touches_its_snapshot_and_repeat_alone(tmp_path: Path, run: waterjar
 
 
 def test_stopped_and_begun_again_it_goes_on(run: waterjar.Run, tmp_path: Path) -> None:
-    whole = geometry.measure(run, **SETTINGS)
+    whole = measured(run, PieceRunner())
 
     def stop(done: int, total: int) -> None:
         assert total == 8
@@ -185,14 +196,14 @@ def test_stopped_and_begun_again_it_goes_on(run: waterjar.Run, tmp_path: Path) -
 
     parts = Parts(tmp_path / "parts")
     with pytest.raises(KeyboardInterrupt):
-        geometry.measure(run, Job(watch=stop, parts=parts), **SETTINGS)
+        measured(run, PieceRunner(watch=stop, parts=parts))
     kept = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "parts").glob("*.npz")}
     assert len(kept) == 5
-    xr.testing.assert_identical(whole, geometry.measure(run, Job(parts=parts), **SETTINGS))
+    xr.testing.assert_identical(whole, measured(run, PieceRunner(parts=parts)))
     after = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "parts").glob("*.npz")}
     assert {name: after[name] for name in kept} == kept and len(after) == 8
     next((tmp_path / "parts").glob("*.npz")).write_bytes(b"damaged")
-    xr.testing.assert_identical(whole, geometry.measure(run, Job(parts=parts), **SETTINGS))
+    xr.testing.assert_identical(whole, measured(run, PieceRunner(parts=parts)))
     parts.clear()
     assert not (tmp_path / "parts").exists()
 
@@ -220,28 +231,69 @@ def test_through_the_front_door(tmp_path: Path) -> None:
     }
 
 
+def test_a_metric_from_outside_is_one_function(run: waterjar.Run) -> None:
+    about = {"family": "geometry", "formula": "-", "citation": "-", "needs": ("features",)}
+
+    @metric("radius_spread", long_name="spread of radii", summary="radius_spread_final", **about)  # type: ignore[arg-type]
+    def radius_spread(geometry: SnapshotGeometry) -> Result:
+        return Result(float(np.ptp(geometry["manifold_radius"].value)), n=geometry["radius"].n)
+
+    @metric("center_spread", long_name="spread of centres", dims=("manifold",), **about)  # type: ignore[arg-type]
+    def center_spread(geometry: SnapshotGeometry, *, center: bool) -> Result:
+        assert not center
+        return geometry.over_manifolds("manifold_dimension")
+
+    try:
+        found = geometry.measure(run, **SETTINGS)
+    finally:
+        forget("radius_spread")
+        forget("center_spread")
+    radius = found["manifold_radius"]
+    xr.testing.assert_equal(
+        found["radius_spread"].drop_attrs(), (radius.max("manifold") - radius.min("manifold")).rename("radius_spread")
+    )
+    np.testing.assert_allclose(found["radius_spread_final"], found["radius_spread"].isel(snapshot=-1).mean("layer"))
+    np.testing.assert_array_equal(found["center_spread"], found["manifold_dimension"])
+    assert "radius_spread" not in geometry.measure(run, **SETTINGS)
+
+
+def test_a_run_without_any_standard_error_says_so(tmp_path: Path) -> None:
+    """Beside others in a study, what it lacks would else be told as not recorded."""
+    one = tmp_path / "run"
+    with waterjar.Recorder(one, {}, seeds=[7, 8], eval_sets={"a": 0, "b": 1}, tasks=["first", "second"]) as recorder:
+        recorder.once("probe_samples", label=LABELS)
+        recorder.log(
+            train_task="first", epoch=0, performance={"accuracy": np.zeros((2, 2))},
+            snapshot={"features": {"one": FEATURES[0] * np.nan}},
+        )  # fmt: skip
+    found = geometry.measure(waterjar.open_run(one), **SETTINGS)
+    assert np.isnan(found["capacity_se"]).all()
+    assert {REASONS[code] for code in found["capacity_se_reason"].values.ravel()} == {"not_a_number"}
+
+
 def test_what_cannot_be_is_said(run: waterjar.Run, tmp_path: Path) -> None:
     for settings, message in (
-        ({"manifolds": "klass"}, "did you mean 'class'"),
+        ({"manifolds": "klass"}, "geometry: manifolds 'klass' is unknown: did you mean 'class'"),
         ({"draws": "comon"}, "did you mean 'common'"),
-        ({"subsamples": 0}, "at least one point"),
-        ({"simulate_every": 0}, "above 0"),
+        ({"subsamples": 0}, "subsamples=0: expected a whole number, at least 1, or None"),
+        ({"simulate_every": 0}, "expected a number above 0, or None"),
+        ({"simulate_every": "often"}, "expected a number above 0, or None"),
         ({"layers": ["thre"]}, "layers 'thre' is unknown"),
         ({"eval_sets": ["c"]}, "eval_sets 'c' is unknown"),
-        ({"seed": -1}, "seed=-1: from 0 on"),
-        ({"n_t": 2.5}, "n_t=2.5: it must be a whole number"),
-        ({"subsamples": 2.5}, "subsamples=2.5: it must be a whole number"),
-        ({"n_trials": 0}, "there must be at least one"),
-        ({"layers": []}, "there is none"),
-        ({"eval_sets": []}, "there is none"),
-        ({"layers": ["one", "one"]}, "stands twice"),
-        ({"layers": "one"}, "no list of names"),
-        ({"layers": 0}, "no list of names"),
-        ({"simulate_every": "often"}, "above 0"),
+        ({"seed": -1}, "seed=-1: expected a whole number from 0 on"),
+        ({"n_t": 2.5}, "n_t=2.5: expected a whole number, at least 2 draws"),
+        ({"n_t": 1}, "n_t=1: expected a whole number, at least 2 draws"),
+        ({"subsamples": 2.5}, "subsamples=2.5: expected a whole number"),
+        ({"n_trials": 0}, "n_trials=0: expected a whole number, at least 1"),
+        ({"layers": []}, "expected a list of names, each once"),
+        ({"eval_sets": []}, "expected a list of names, each once"),
+        ({"layers": ["one", "one"]}, "expected a list of names, each once"),
+        ({"layers": 0}, "layers=0: expected a list of names"),
+        ({"center": 1}, "center=1: expected True or False"),
         ({"inactive": "foo"}, "inactive .foo. is unknown"),
         ({"dichotomies": "unifrom"}, "did you mean .uniform."),
     ):
         with pytest.raises(WaterjarError, match=message):
             geometry.measure(run, **{**SETTINGS, **settings})  # type: ignore[arg-type]
-    with pytest.raises(WaterjarError, match="labels of the probe samples were not recorded"):
+    with pytest.raises(WaterjarError, match="has recorded no features and probe_samples"):
         geometry.measure(waterjar.open_run(record(tmp_path / "bare", labels=False)), **SETTINGS)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from diagnose.geometry.test_manifold import measured, relu_points
 from waterjar.diagnose.geometry import cone, manifold_geometry
 from waterjar.diagnose.geometry.draws import dichotomies, directions
+from waterjar.diagnose.geometry.estimates import SCALARS
 from waterjar.diagnose.geometry.manifold import geometry_of
-from waterjar.diagnose.geometry.scalars import SCALARS
 
 Floats = NDArray[np.float64]
 STEP = 1e-5
@@ -69,13 +69,13 @@ def test_errors_are_those_of_derivatives(inactive: str, paired: bool) -> None:
     n = 24
     t, y = directions(n, 12, 5), dichotomies("uniform", n, 4, 5)
     found = cone.project(cone.manifolds(points, labels), t, y, margin=True, anchors=True)
-    told = geometry_of(found, inactive=inactive, paired=paired, settings={})  # type: ignore[arg-type]
+    told = geometry_of(found, inactive=inactive, paired=paired)  # type: ignore[arg-type]
     s, active = anchors_of(found)
     assert not active.all() and (active.sum(axis=1) > 1).all()
     used = active if inactive == "active_only" else np.ones_like(active)
     given = s, used, active, found.square, t
     one = np.ones(n)
-    np.testing.assert_allclose([told[name] for name in NAMES], weighted(*given, one), rtol=1e-9)  # type: ignore[literal-required]
+    np.testing.assert_allclose([float(told[name]) for name in NAMES], weighted(*given, one), rtol=1e-9)
     influence = np.empty((len(NAMES), n))
     for q in range(n):
         up, down = (weighted(*given, one + sign * STEP * np.eye(n)[q]) for sign in (1, -1))
@@ -84,7 +84,7 @@ def test_errors_are_those_of_derivatives(inactive: str, paired: bool) -> None:
         influence = influence.reshape(len(NAMES), -1, 2).mean(axis=2)
     count = influence.shape[1]
     expected = np.sqrt((influence**2).sum(axis=1) / (count * (count - 1)))
-    np.testing.assert_allclose([told[f"{name}_se"] for name in NAMES], expected, rtol=1e-6)  # type: ignore[literal-required]
+    np.testing.assert_allclose([told[name].standard_error for name in NAMES], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("inactive", ["zero", "active_only", "support"])
@@ -94,7 +94,9 @@ def test_errors_without_a_gram_matrix(inactive: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cone, "GRAM_POINTS", 0)
     found = manifold_geometry(points, labels, n_t=20, inactive=inactive)  # type: ignore[arg-type]
     for name in SCALARS:
-        np.testing.assert_allclose(found[f"{name}_se"], expected[f"{name}_se"], rtol=1e-9, atol=1e-13, err_msg=name)  # type: ignore[literal-required]
+        np.testing.assert_allclose(
+            found[name].standard_error, expected[name].standard_error, rtol=1e-9, atol=1e-13, err_msg=name
+        )
 
 
 def test_centres_are_left_out_one_draw_at_a_time() -> None:
@@ -104,6 +106,6 @@ def test_centres_are_left_out_one_draw_at_a_time() -> None:
     told = measured(points, labels, t, y)
     without = [np.delete(np.arange(n), q) for q in range(n)]
     for name in JACKKNIFE:
-        values = [measured(points, labels, t[rest], y[rest])[name] for rest in without]  # type: ignore[literal-required]
+        values = [float(measured(points, labels, t[rest], y[rest])[name]) for rest in without]
         expected = np.sqrt((n - 1) / n * ((values - np.mean(values)) ** 2).sum())
-        np.testing.assert_allclose(told[f"{name}_se"], expected, rtol=1e-9)  # type: ignore[literal-required]
+        np.testing.assert_allclose(told[name].standard_error, expected, rtol=1e-9)

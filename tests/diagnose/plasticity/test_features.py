@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import linalg
 
+from waterjar.diagnose import representation as module
 from waterjar.diagnose.plasticity import (
     Representation,
     active_units,
@@ -20,7 +21,6 @@ from waterjar.diagnose.plasticity import (
     spectral_stable_rank,
     stable_rank,
 )
-from waterjar.diagnose.plasticity import representation as module
 from waterjar.errors import WaterjarError
 
 ALL = (active_units, dormant_units, effective_rank, feature_norm, feature_variance, spectral_stable_rank, stable_rank)
@@ -131,7 +131,7 @@ class TestMissing:
         assert metric(np.empty((2, 0))).reason == "undefined"  # type: ignore[operator]
 
     def test_wrong_shapes_and_kinds(self) -> None:
-        with pytest.raises(WaterjarError, match=r"\(sample, unit\) would be right"):
+        with pytest.raises(WaterjarError, match=r"expected \(sample, unit\)"):
             effective_rank(np.ones(3))
         with pytest.raises(WaterjarError, match="real numbers"):
             effective_rank(np.ones((2, 2), complex))

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from waterjar.diagnose import plasticity
-from waterjar.diagnose.plasticity.magnitude import in_range, scaled_back
-from waterjar.diagnose.plasticity.parameters import Parameters, Tensor
+from waterjar.diagnose.magnitude import in_range, scaled_back
+from waterjar.diagnose.plasticity.parameters import Parameters, pooled
 from waterjar.diagnose.result import Result
+from waterjar.diagnose.tensors import Tensor
 
 RNG = np.random.default_rng(0)
 FEATURES = np.maximum(RNG.standard_normal((30, 8)), 0.0) + 1e-3
@@ -73,8 +74,8 @@ def test_tensors_pooled(size: float) -> None:
     tensors = (Tensor("a", slice(0, 2), (2,)), Tensor("b", slice(2, 4), (2,)))
     parameters = Parameters(now, None, None, tensors)
     found = parameters.each(lambda tensor: plasticity.weight_magnitude(now[tensor.place]))
-    assert float(parameters.pooled(found)) == pytest.approx(math.sqrt(43.0 / 4.0) * size)
-    assert float(parameters.pooled({"a": Result(0.0, n=3)})) == 0.0
+    assert float(pooled(found)) == pytest.approx(math.sqrt(43.0 / 4.0) * size)
+    assert float(pooled([Result(0.0, n=3)])) == 0.0
 
 
 def test_in_range_leaves_ordinary_numbers_as_they_are() -> None:

@@ -17,13 +17,22 @@ import zarr
 import waterjar
 from waterjar.diagnose import plasticity
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.snapshots import Recording
+from waterjar.diagnose.snapshots import RunArrays
 from waterjar.diagnose.study import diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run.codec import Storage
 from waterjar.run.schema import REASONS, Variable
 
 STEPS, REPEATS = 6, 2
+OF_FEATURES = [
+    "active_units",
+    "dormant_units",
+    "effective_rank",
+    "feature_norm",
+    "feature_variance",
+    "spectral_stable_rank",
+    "stable_rank",
+]
 
 
 def arrays(seed: int = 0) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
@@ -105,9 +114,8 @@ class TestFeatures:
         features["late"][5, 0, 1, 0, 0] = np.inf
         weights["head.bias"][3, 0, 2] = np.nan
         found = plasticity.measure(record(tmp_path / "run", features, weights))
-        for name in plasticity.FAMILY.metrics:
-            if name in ("sharpness", "random_label_epochs", "gradient_norm", "weight_effective_rank"):
-                continue  # the bias, which is hurt here, is no matrix
+        of_weights = ["weight_magnitude", "weight_change_init", "weight_change_task"]
+        for name in [*OF_FEATURES, *of_weights]:  # but no rank of weights: the bias, which is hurt here, is no matrix
             gone = np.isnan(found[name]) & ~np.isnan(clean[name])
             assert gone.any()
             np.testing.assert_array_equal(found[name].where(~gone), clean[name].where(~gone))
@@ -236,10 +244,20 @@ class TestStudies:
         assert set(table[table.metric == "sharpness"].reason) == {"not_recorded"}
         assert table[table.metric == "effective_rank"].value.notna().all()
 
+    def test_runs_with_and_without_weights(self, tmp_path: Path) -> None:
+        folder = waterjar.create_study(tmp_path / "study")
+        features, weights = arrays()
+        alone = plasticity.measure(record(folder / "r0", features, weights, seeds=[0, 1]))
+        record(folder / "r1", features, {}, seeds=[2, 3])
+        found = plasticity.measure(waterjar.open_study(folder)).isel(cell=0)
+        for name in ("weight_magnitude", "weight_effective_rank", "weight_magnitude_by_parameter"):
+            np.testing.assert_array_equal(found[name].sel(seed=[0, 1]), alone[name])
+            assert (reasons_of(found, name).sel(seed=[2, 3]) == REASONS.index("not_recorded")).all()
+
     def test_nothing_to_measure(self, tmp_path: Path) -> None:
         with waterjar.Recorder(tmp_path / "run", {}, eval_sets=["a"]) as recorder:
             recorder.log(epoch=0, performance={"accuracy": [0.5]})
-        with pytest.raises(WaterjarError, match="no features and no weights"):
+        with pytest.raises(WaterjarError, match="no features or weights"):
             plasticity.measure(waterjar.open_run(tmp_path / "run"))
 
 
@@ -249,9 +267,9 @@ class TestReading:
         features, weights = arrays()
         storage = Storage(snapshot_chunk_bytes=limit)
         run = record(tmp_path / "run", features, weights, storage=storage)
-        recording = Recording(run)
+        arrays_of_run = RunArrays(run)
         for repeats in (slice(0, 2), slice(0, 1), slice(1, 2)):
-            row = recording.row("features/late/features", 4, repeats)
+            row = arrays_of_run.row("features/late/features", 4, repeats)
             np.testing.assert_array_equal(row, features["late"][4, repeats])
         for repeats in (slice(0, 3), slice(1, 3), slice(2, 5), slice(0, 5)):
             many = np.random.default_rng(0).standard_normal((2, 5, 1, 3, 4))
@@ -260,14 +278,14 @@ class TestReading:
                 for step in range(2):
                     shot = {"features": {"x": many[step]}}
                     recorder.log(epoch=step, train={"loss": np.ones(5)}, snapshot=shot)
-            row = Recording(waterjar.open_run(path)).row("features/x/features", 1, repeats)
+            row = RunArrays(waterjar.open_run(path)).row("features/x/features", 1, repeats)
             np.testing.assert_array_equal(row, many[1, repeats])
 
     def test_blocks_of_repeats_give_the_same(self, run: waterjar.Run, monkeypatch: pytest.MonkeyPatch) -> None:
         whole = plasticity.measure(run)
-        from waterjar.diagnose.plasticity import measuring
+        from waterjar.diagnose.plasticity import loaded
 
-        monkeypatch.setattr(measuring, "repeat_blocks", lambda n, _: [slice(i, i + 1) for i in range(n)])
+        monkeypatch.setattr(loaded, "repeat_blocks", lambda n, _: [slice(i, i + 1) for i in range(n)])
         assert plasticity.measure(run).identical(whole)
 
     def test_a_run_rewritten_by_another_tool(self, run: waterjar.Run) -> None:
@@ -289,7 +307,7 @@ class TestReading:
         root["consolidated_metadata"]["metadata"]["features/late/features"] = {**node, **written}
         (run.path / "zarr.json").write_text(json.dumps(root))
         rewritten = waterjar.open_run(run.path)
-        row = Recording(rewritten).row("features/late/features", 3, slice(1, 2))
+        row = RunArrays(rewritten).row("features/late/features", 3, slice(1, 2))
         np.testing.assert_array_equal(row, values[3, 1:2])
         assert plasticity.measure(rewritten)["effective_rank"].equals(whole["effective_rank"])
 

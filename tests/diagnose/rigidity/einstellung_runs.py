@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import xarray as xr
 
 import waterjar
+from waterjar.diagnose import rigidity
+from waterjar.diagnose.measuring import Unit, measure_unit
 
 SETS = {
     "t1_all": 0,
@@ -91,3 +94,24 @@ def in_memory(curves: Mapping[str, np.ndarray[Any, Any]], seeds: Sequence[int], 
             "seed": ("repeat", list(seeds)),
         },
     )
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What a family asks of a run, beside what it has recorded."""
+
+    seeds: list[int]
+    config: dict[str, Any] = field(default_factory=dict)
+    path: Path = Path("in memory")
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+def measured_in_memory(own: xr.Dataset, other: xr.Dataset | None, names: tuple[str, str], **settings: Any) -> xr.Dataset:
+    """What the family measures of a cell's `performance`, beside that of a baseline or of none."""
+
+    def unit(dataset: xr.Dataset, name: str, baseline: Unit | None = None) -> Unit:
+        run: Any = StandIn(dataset["seed"].values.tolist())
+        return Unit(name, (run,), name, baseline=baseline, kept={"performance": dataset, "events": None})
+
+    base = None if other is None else unit(other, names[1])
+    return measure_unit(rigidity.FAMILY, unit(own, names[0], base), rigidity.FAMILY.settings(settings))

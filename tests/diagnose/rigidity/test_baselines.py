@@ -127,16 +127,22 @@ class TestData:
         assert note(cell(result, "er")) == ""
 
 
+RULE = {
+    "where": {"scenario": "scratch_t2"},
+    "ignore": ["learner_settings", "recording", "augmentation.t1", "training.epochs_t1"],
+    "tell": ["training.batch_size", "training.epochs_t2"],
+}
+"""As the laboratory declares it: a baseline of another length is one, and the difference is told."""
+
+
 class TestLength:
-    def test_the_only_one_is_compared_within_the_shorter_budget(self, tmp_path: Path) -> None:
+    def test_it_is_compared_within_the_shorter_budget(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": RULE}})
         short = {name: values[:4] for name, values in BASELINE.items()}
         write_run(tmp_path, "scratch_t2", "sgd", 1, short, training={"epochs_t2": 3})
         write_run(tmp_path, "sequential", "derpp", 1, learner(1), training={"epochs_t2": 4})
         part = cell(measured(tmp_path), "derpp")
-        assert note(part) == (
-            "'scratch_t2' is the only 'scratch_t2', and it differs in training.epochs_t2 (3, not 4): "
-            "compared within the smaller budget"
-        )
+        assert note(part) == "the baseline 'scratch_t2' differs in training.epochs_t2 (3, not 4)"
         assert float(part["budget"]) == 3
         assert part["checkpoint_epoch"].values.tolist() == [3]  # best within 3 epochs, not at 4
         assert part["pd"].values == pytest.approx([0.4 - 0.8]) and part["ad"].values.tolist() == [-2]
@@ -144,25 +150,80 @@ class TestLength:
         assert "differs in training.epochs_t2" in note(by_id)
         assert by_id["pd"].values.tolist() == part["pd"].values.tolist()
 
-    def test_another_difference_is_one_too_many(self, tmp_path: Path) -> None:
+    def test_without_a_rule_it_is_none(self, tmp_path: Path) -> None:
         write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, training={"epochs_t2": 3, "batch_size": 4})
         write_run(tmp_path, "sequential", "derpp", 1, learner(1), training={"epochs_t2": 4, "batch_size": 8})
         part = cell(measured(tmp_path), "derpp")
         assert why(part, "pd") == ["not_recorded"]
         assert "'scratch_t2' differs in training.epochs_t2, training.batch_size" in note(part)
 
-    def test_one_of_two_is_not_chosen(self, tmp_path: Path) -> None:
-        for epochs in (3, 5):
-            write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, training={"epochs_t2": epochs})
+    def test_everything_that_differs_is_told_and_what_is_ignored_is_not(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": RULE}})
+        theirs = {"epochs_t1": 0, "epochs_t2": 3, "batch_size": 4}
+        write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, training=theirs, learner_settings={"lr": 0.5})
+        own = {"epochs_t1": 2, "epochs_t2": 4, "batch_size": 8}
+        write_run(tmp_path, "sequential", "derpp", 1, learner(1), training=own)
+        said = "the baseline 'scratch_t2' differs in training.epochs_t2 (3, not 4), training.batch_size (4, not 8)"
+        part = cell(measured(tmp_path), "derpp")
+        assert note(part) == said and part["ad"].values.tolist() == [-2]
+
+    def test_another_difference_is_one_too_many(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": RULE}})
+        write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, training={"epochs_t2": 3}, backbone="vit")
         write_run(tmp_path, "sequential", "derpp", 1, learner(1), training={"epochs_t2": 4})
         part = cell(measured(tmp_path), "derpp")
         assert why(part, "pd") == ["not_recorded"]
-        assert note(part).startswith("no 'scratch_t2' has the same settings")
+        assert note(part) == "no 'scratch_t2' has the same settings: 'scratch_t2' differs in backbone"
+
+    def test_one_of_two_is_not_chosen(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": RULE}})
+        for epochs in (3, 5):
+            write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, training={"epochs_t2": epochs})
+        write_run(tmp_path, "sequential", "derpp", 1, learner(1), training={"epochs_t2": 4})
+        with pytest.raises(WaterjarError, match="2 possible baselines: 'scratch_t2, epochs_t2=3'"):
+            measured(tmp_path)
+
+    def test_the_one_of_the_same_length_is(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": RULE}})
+        for epochs, curves in ((3, BETTER), (4, BASELINE)):
+            write_run(tmp_path, "scratch_t2", "sgd", 1, curves, training={"epochs_t2": epochs})
+        write_run(tmp_path, "sequential", "derpp", 1, learner(1), training={"epochs_t2": 4})
+        part = cell(measured(tmp_path), "derpp")
+        assert part["ad"].values.tolist() == [-2] and note(part) == ""
 
     def test_one_on_other_data_does_not_count_and_one_that_does_not_say_does(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": RULE}})
         write_run(tmp_path, "scratch_t2", "sgd", 1, BETTER, fingerprint="A")
         write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE, training={"epochs_t2": 3})
         write_run(tmp_path, "sequential", "derpp", 1, learner(1), fingerprint="B", training={"epochs_t2": 4})
         part = cell(measured(tmp_path), "derpp")
         assert part["ad"].values.tolist() == [-2]
         assert "(3, not 4)" in note(part) and "has no data fingerprint" in note(part)
+
+
+class TestRule:
+    def test_where_may_name_any_settings(self, tmp_path: Path) -> None:
+        where = {"scenario": "sequential", "learner_settings.lr": 0.5}
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": {"where": where, "ignore": ["learner_settings"]}}})
+        write_run(tmp_path, "sequential", "er", 1, BASELINE, learner_settings={"lr": 0.5})
+        write_run(tmp_path, "sequential", "derpp", 1, learner(1))
+        result = measured(tmp_path)
+        part = cell(result, "derpp")
+        assert part["ad"].values.tolist() == [-2] and str(part["baseline"].values) == "er"
+        assert str(cell(result, "er")["pattern"].values) == "baseline"
+
+    def test_one_that_nothing_fits_is_said(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": {"where": {"scenario": "elsewhere"}}}})
+        write_run(tmp_path, "sequential", "derpp", 1, learner(1))
+        part = cell(measured(tmp_path), "derpp")
+        assert why(part, "ad") == ["not_recorded"]
+        assert note(part) == "the study has no cell with the scenario 'elsewhere'"
+
+    def test_a_name_that_is_given_goes_before_it(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": RULE}})
+        write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE)
+        write_run(tmp_path, "sequential", "er", 1, BETTER)
+        write_run(tmp_path, "sequential", "derpp", 1, learner(1))
+        assert cell(measured(tmp_path), "derpp")["ad"].values.tolist() == [-2]
+        assert cell(measured(tmp_path, baseline="er"), "derpp")["ad"].values.tolist() == [1]
+        assert why(cell(measured(tmp_path, baseline=None), "derpp"), "ad") == ["not_recorded"]

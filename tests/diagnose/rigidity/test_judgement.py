@@ -10,12 +10,8 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from diagnose.rigidity.einstellung_runs import in_memory
-from waterjar.diagnose.registry import families
+from diagnose.rigidity.einstellung_runs import in_memory, measured_in_memory
 from waterjar.diagnose.rigidity.judgement import equal_seeds_needed
-from waterjar.diagnose.rigidity.measure import measure_pair
-from waterjar.diagnose.rigidity.pair import Rules, make_pair
-from waterjar.diagnose.rigidity.side import EVAL_SETS, read_side
 
 
 def side_of(
@@ -34,11 +30,8 @@ def side_of(
 
 
 def judged(own: xr.Dataset, other: xr.Dataset | None, **rules: Any) -> Mapping[str, Any]:
-    families()
-    how: dict[str, Any] = {"variable": "macro_accuracy", "eval_sets": EVAL_SETS, "checkpoint": "best"}
-    base = None if other is None else read_side(other, "base", **how)
-    pair = make_pair(read_side(own, "mine", **how), base, Rules(window=1, **rules))
-    return {name: v.values[()] for name, v in measure_pair(pair, note="", is_baseline=False).items()}
+    found = measured_in_memory(own, other, ("mine", "base"), window=1, **rules)
+    return {str(name): v.values[()] for name, v in found.items()}
 
 
 FINAL, MASKED = [0.9, 0.8, 0.85], [0.1, 0.2, 0.15]

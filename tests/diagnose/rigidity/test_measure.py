@@ -16,6 +16,7 @@ from diagnose.rigidity.einstellung_runs import SETS, write_run
 from waterjar import WaterjarError
 from waterjar.diagnose import labelled, rigidity
 from waterjar.diagnose.registry import families
+from waterjar.diagnose.rigidity.injection import injected
 from waterjar.run.schema import REASONS
 
 # epochs 0 ... 4 of T2. Baseline: 0.6 is reached at epoch 3; the first best validation among epochs 1 ... 4 is epoch 2
@@ -224,7 +225,7 @@ def test_what_it_was_made_of_is_in_the_result(folder: Path) -> None:
     settings = json.loads(result.attrs["settings"])
     assert settings["threshold"] == 0.5 and settings.keys() == families()["rigidity"].defaults.keys()
     assert json.loads(result.attrs["root_hashes"]) == {entry.name: entry.root_hash for entry in study.entries}
-    assert "every run" in result.attrs["shortcut_injected"]
+    assert injected(result, 6) == "patched training images were counted in every run"
     assert result["sfr"].attrs["citation"] and result["ad"].attrs["units"] == "epoch"
     for metric in families()["rigidity"].metrics.values():
         if metric.name != "eri_composite":
@@ -284,7 +285,7 @@ def test_a_study_is_its_runs_side_by_side(tmp_path: Path) -> None:
     for name, entries in study.cells.items():
         runs = {entry.name: rigidity.measure(waterjar.open_run(tmp_path / entry.name)) for entry in entries}
         parts[name] = labelled.join_runs({key: run[[n for n in names if n in run]] for key, run in runs.items()})
-    expected = labelled.side_by_side(parts, study)
+    expected = labelled.label_cells(labelled.side_by_side(parts, study), study)
     found = rigidity.measure(study, baseline=None)
     for variable in names:
         xr.testing.assert_equal(expected[variable], found[variable].transpose(*expected[variable].dims))

@@ -11,11 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from diagnose.rigidity.einstellung_runs import SETS, in_memory
+from diagnose.rigidity.einstellung_runs import SETS, in_memory, measured_in_memory
 from waterjar.diagnose.registry import families
-from waterjar.diagnose.rigidity.measure import measure_pair
-from waterjar.diagnose.rigidity.pair import Rules, make_pair
-from waterjar.diagnose.rigidity.side import EVAL_SETS, read_side
 
 SEEDS = [4, 8, 15, 16]
 EPOCHS = [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -29,11 +26,8 @@ def cell_of(values: np.ndarray[Any, Any]) -> xr.Dataset:
 
 
 def measured(own: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
-    families()
-    how: dict[str, Any] = {"variable": "macro_accuracy", "eval_sets": EVAL_SETS, "checkpoint": "best"}
-    pair = make_pair(read_side(own, "learner", **how), read_side(other, "base", **how), Rules(threshold=0.5, window=2))
-    found = measure_pair(pair, note="", is_baseline=False)
-    return xr.Dataset(found, {"seed": ("repeat", pair.learner.seeds)}).swap_dims(repeat="seed")
+    found = measured_in_memory(own, other, ("learner", "base"), threshold=0.5, window=2)
+    return found.swap_dims(repeat="seed").drop_vars("repeat")
 
 
 @FEW

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 pytest.importorskip("torch")
 
 from waterjar import WaterjarError
-from waterjar.lab import study
+from waterjar.lab import data, learners, study
 from waterjar.lab.config import Planting, Training
 from waterjar.lab.study import declare, expand
+from waterjar.lab.study.parts import Resources
+from waterjar.lab.trainer import run_id_of
 
 pytestmark = pytest.mark.torch
 
@@ -55,7 +58,6 @@ def test_defaults_are_those_of_the_specification() -> None:
         (0.95, 1.05),
     )
     assert declare({"kind": "einstellung"}).seeds == (42, 123, 456)
-    assert declare({"kind": "einstellung"}).analysis.threshold == 0.6
 
 
 def test_presets_and_settings() -> None:
@@ -64,6 +66,84 @@ def test_presets_and_settings() -> None:
     (run,) = expand(declare(content))
     assert (run.learner_settings["alpha"], run.learner_settings["beta"]) == (0.3, 0.5)
     assert run.learner_settings["buffer_size"] == 500
+
+
+PRESET = {"kind": "einstellung", "scenarios": ["sequential", "scratch_t2"], "seeds": [1]}
+
+
+def trained(**changes: Any) -> list[tuple[int, int, int]]:
+    runs = expand(declare({**PRESET, **changes}))
+    return [(run.training.epochs_t1, run.training.epochs_t2, run.training.batch_size) for run in runs]
+
+
+@pytest.mark.parametrize("strategy", [{"preset": "ewc_on_einstellung"}, {"learner": "ewc_on"}, "ewc_on"])
+def test_a_preset_brings_its_training_and_a_bare_learner_does_not(strategy: Any) -> None:
+    brought = (100, 100, 64) if "preset" in strategy else (10, 10, 32)
+    assert trained(strategies=[strategy]) == [brought, (10, 10, 32)], "the baseline keeps the file's"
+
+
+def test_what_is_written_or_swept_goes_before_a_preset() -> None:
+    strategies = [{"preset": "ewc_on_einstellung"}]
+    written = trained(strategies=strategies, training={"epochs_t1": 10})  # the default, and yet written
+    assert written == [(10, 100, 64), (10, 10, 32)]
+    assert trained(strategies=strategies, training=Training(batch_size=8)) == [(100, 100, 8), (10, 10, 8)]
+    swept = trained(strategies=strategies, sweep={"training.epochs_t2": [2, 3]})
+    assert swept == [(100, 2, 64), (10, 2, 32), (100, 3, 64), (10, 3, 32)]
+    sections = trained(strategies=strategies, sweep={"training": [{"batch_size": 5}, {"batch_size": 6}]})
+    assert sections == [(100, 100, 5), (10, 10, 5), (100, 100, 6), (10, 10, 6)]
+    own = [{"preset": "ewc_on_einstellung", "training": {"batch_size": 7}}]
+    assert trained(strategies=own, training={"batch_size": 5}) == [(100, 100, 7), (10, 10, 5)]
+
+
+def test_every_preset_says_what_is_read() -> None:
+    for name in learners.names():
+        for preset in learners.presets(name).values():
+            assert set(preset.training) <= {"n_epochs", "batch_size"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "ed27ca625e037ea1 6f69ba88ab6313f3 550145ad411f889a 59b4a8c426387276 d8aa137e544605c2"),
+        (
+            {
+                "strategies": [
+                    {"learner": "derpp", "preset": "derpp_einstellung"},
+                    {"learner": "ewc_on", "preset": "ewc_on_einstellung", "settings": {"lr": 0.03}},
+                ],
+                "training": {"epochs_t1": 10, "epochs_t2": 10, "batch_size": 32},
+            },
+            "ed27ca625e037ea1 6f69ba88ab6313f3 d8aa137e544605c2 e5bf59e621bdf49c",
+        ),
+        (
+            {
+                "scenarios": ["sequential"],
+                "strategies": ["derpp", {"learner": "er", "settings": {"lr": 0.1}}],
+                "sweep": {"training.batch_size": [16, 32]},
+            },
+            "c1f27e0ff20067d0 3e887998777a93ce d8aa137e544605c2 0deae72409fb5829",
+        ),
+    ],
+)
+def test_runs_keep_the_identity_that_they_had(changes: dict[str, Any], expected: str) -> None:
+    """Identities as they were before presets brought their training."""
+    runs = expand(declare({"kind": "einstellung", "seeds": [1], **changes}))
+    assert [run_id_of(run, "data")[:16] for run in runs] == expected.split()
+
+
+def test_a_declaration_that_was_written_into_a_study_declares_the_same_study() -> None:
+    declaration = declare(
+        {
+            **PRESET,
+            "strategies": ["sgd", {"preset": "derpp_einstellung"}],
+            "training": {"epochs_t2": 7},
+            "sweep": {"training.batch_size": [4, 8]},
+            "analysis": {"threshold": 0.8},
+        }
+    )
+    again = declare(declaration.model_dump(mode="json"))
+    assert again == declaration
+    assert expand(again) == expand(declaration)
 
 
 def test_a_sweep_is_every_combination() -> None:
@@ -141,7 +221,43 @@ def test_a_sweep_is_every_combination() -> None:
             {"data": {"name": "npz", "settings": {"path": "x.npz", "name": "../x"}}},
             r"data.settings.name.*letters, digits",
         ),
-        ({"analysis": {"export_formats": ["cvs"]}}, r"analysis.export_formats\[0\]: name 'cvs' .* did you mean 'csv'"),
+        ({"analysis": {"export_formats": ["png", 3]}}, r"'analysis.export_formats\[1\]' is 3: text is needed"),
+        ({"analysis": None}, r"'analysis' is empty: a mapping \(families, .*\) is needed"),
+        ({"analysis": {"famlies": ["cost"]}}, r"'analysis.famlies' is unknown: did you mean 'analysis.families'\?"),
+        (
+            {"analysis": {"thresold": 0.5}},
+            r"'analysis.thresold' is unknown: did you mean 'analysis.settings.rigidity.threshold'\?",
+        ),
+        ({"analysis": {"threshold": 3}}, r"study: analysis.settings.rigidity: threshold=3: expected"),
+        ({"analysis": {"threshold": 0.5, "adaptation_threshold": 0.5}}, r"rigidity.threshold is given twice"),
+        ({"analysis": {"eval_sets": ["a"]}}, r"analysis: setting eval_sets: .* have it; write .*\.eval_sets"),
+        ({"analysis": {"figures": True, "generate_plots": True}}, "generate_plots is another word for figures"),
+        ({"analysis": {"families": ["rigiditi"]}}, "analysis.families: family 'rigiditi' .* did you mean 'rigidity'"),
+        ({"analysis": {"families": "rigidity"}}, r"'analysis.families' is 'rigidity': a list is needed"),
+        ({"analysis": {"lead": "costs"}}, "analysis.lead: family 'costs' is unknown: did you mean 'cost'"),
+        ({"analysis": {"baseline": 3}}, r"'analysis.baseline' is 3: a name or a mapping \(where, ignore, tell\)"),
+        ({"analysis": {"baseline": {"wher": {}, "where": {}}}}, r"did you mean 'analysis.baseline.where'"),
+        ({"analysis": {"tests": {"alpha": 2}}}, r"'analysis.tests.alpha' is 2: .*less than 1"),
+        ({"analysis": {"statistical_tests": {"test": "t"}}}, r"analysis.tests.test: name 't' is unknown"),
+        ({"max_parallel_jobs": 2, "resources": {"workers": 3}}, r"max_parallel_jobs is another .* \(2 and 3\)"),
+        ({"max_parallel_jobs": 0}, r"'resources.workers' is 0"),
+        ({"gpu_memory_limit": -1}, r"'resources.gpu_memory_limit' is -1"),
+        ({"checkpoint_frequency": "epoch"}, r"resources.checkpoint_frequency: name 'epoch' .* Known: 'task'"),
+        ({"max_paralel_jobs": 2}, r"'max_paralel_jobs' is unknown"),
+        ({"resources": {"gpu_memory": 2}}, r"did you mean 'resources.gpu_memory_limit'"),
+        (
+            {"strategies": [{"preset": "derp_einstellung"}]},
+            r"^study: strategies\[0\]: preset 'derp_einstellung' is unknown: did you mean 'derpp_einstellung'",
+        ),
+        ({"strategies": [{"learner": "er", "preset": "derpp_einstellung"}]}, "learner 'er': preset"),
+        (
+            {"strategies": ["sgd", {"learner": "er", "training": {"batchsize": 2}}]},
+            r"did you mean 'strategies\[1\].training.batch_size'",
+        ),
+        (
+            {"strategies": [{"preset": "derpp_einstellung"}, {"learner": "derpp", "preset": "derpp_einstellung"}]},
+            r"strategies\[1\] is the same as strategies\[0\]",
+        ),
         ({"training": {"batch_size": 0}}, "batch_size"),
         ({"training": {"lr": 0.1}}, r"training.*lr"),
         ({"sweep": {"shortcut.rat": [1]}}, "sweep over 'shortcut.rat' is unknown: did you mean 'shortcut.rate'"),
@@ -169,7 +285,7 @@ def test_a_sweep_is_every_combination() -> None:
         ({"strategies": ["joint"]}, "it is the scenario interleaved"),
         ({"resources": {"device": "gpu"}}, "device"),
         ({"kind": "einstelung"}, "kind: name 'einstelung' is unknown: did you mean 'einstellung'"),
-        ({"kind": None}, "kind is missing; kind: binary or kind: einstellung would be right"),
+        ({"kind": None}, "kind is missing: expected kind: binary or kind: einstellung$"),
     ],
 )
 def test_faults(changes: dict[str, Any], message: str) -> None:
@@ -193,24 +309,51 @@ def test_files(tmp_path: Path) -> None:
             study.read(file)
 
 
-def test_the_seeds_own_sweep_is_a_declaration() -> None:
-    """The plan's einstellung_sweep.yaml: its sections carry over under the names they have there."""
+SEED = """
+experiment_name: "einstellung_effect_analysis"
+seeds: [42, 123, 456]
+backbones: ["resnet18", "vit"]
+strategies: ["sgd", "derpp", "ewc_on"]
+scenarios: ["scratch_t2", "interleaved", "sequential"]
+
+# Resource configuration
+gpu_memory_limit: 8000 # MB
+max_parallel_jobs: 2
+checkpoint_frequency: "task" # Save after each task
+
+# Analysis configuration
+analysis:
+  attention_analysis: true # Enable for ViT only
+  statistical_tests: true
+  generate_plots: true
+  export_formats: ["csv", "json", "png"]
+"""
+"""The seed's einstellung_sweep.yaml as it stands."""
+
+
+def test_the_seeds_own_sweep_is_a_declaration(tmp_path: Path) -> None:
+    file = tmp_path / "einstellung_sweep.yaml"
+    file.write_text(f"kind: einstellung\n{SEED}")
+    declaration = study.read(file)
+    assert len(expand(declaration)) == 3 * 2 * (2 + 3)
+    assert (declaration.resources.workers, declaration.resources.gpu_memory_limit) == (2, 8000)
+    analysis = declaration.analysis
+    assert (analysis.tests, analysis.figures, analysis.export_formats) == (True, True, ("csv", "json", "png"))
+    assert analysis.lead == "rigidity"
+    said = study.notes(declaration.model_copy(update={"resources": Resources(**SEEDS_RESOURCES)}))
+    assert ["limits nothing" in said[0], *("not acted on yet" in line for line in said[1:])] == [True] * 3
+
+
+def test_the_seeds_own_sweep_on_glyphs_can_be_planned(tmp_path: Path) -> None:
     content = {
         "kind": "einstellung",
-        "experiment_name": "einstellung_effect_analysis",
-        "seeds": [42, 123, 456],
-        "backbones": ["resnet18", "vit"],
-        "strategies": ["sgd", "derpp", "ewc_on"],
-        "scenarios": ["scratch_t2", "interleaved", "sequential"],
-        "resources": {"workers": 2},
-        "analysis": {
-            "attention_analysis": True,
-            "statistical_tests": True,
-            "generate_plots": True,
-            "export_formats": ["csv", "json", "png"],
-        },
+        **yaml.safe_load(SEED),
+        "data": {"name": "glyphs", "settings": {"train_per_class": 10, "test_per_class": 4}},
+        "backbones": ["mlp", "small_cnn"],
+        "training": {"epochs_t1": 1, "epochs_t2": 1},
     }
-    assert len(expand(declare(content))) == 3 * 2 * (2 + 3)
+    images = data.load("glyphs", train_per_class=10, test_per_class=4)
+    assert len(study.plan(declare(content), tmp_path / "out", images)) == 3 * 2 * (2 + 3)
 
 
 def test_all_faults_are_told_at_once() -> None:
@@ -255,6 +398,7 @@ def test_augmentation_that_is_not_given_keeps_its_defaults() -> None:
     )
 
 
+SEEDS_RESOURCES: dict[str, Any] = {"device": "cpu", "gpu_memory_limit": 8000, "checkpoint_frequency": "task"}
 SWEEPABLE: dict[str, Any] = {"kind": "einstellung", "seeds": [1], "strategies": ["sgd", "er"]}
 
 

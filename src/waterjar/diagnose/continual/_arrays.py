@@ -27,7 +27,7 @@ def matrix_of(values: ArrayLike, name: str = "R") -> Floats:
     array = np.asarray(values, np.float64)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or not array.shape[-1]:
         raise WaterjarError(
-            f"{name} has shape {array.shape}: (..., train, eval) with the same tasks along both would be right"
+            f"{name} has shape {array.shape}: expected (..., train, eval) with the same tasks along both"
         )
     return array
 
@@ -37,8 +37,8 @@ def curves_of(values: ArrayLike, epochs: ArrayLike | None = None) -> tuple[Float
     array = np.asarray(values, np.float64)
     if array.ndim < 3 or array.shape[-2] != array.shape[-3] or not array.size:
         raise WaterjarError(
-            f"curves have shape {array.shape}: (..., train, eval, epoch) with the same tasks along train and eval, "
-            "and at least one epoch, would be right"
+            f"curves have shape {array.shape}: expected (..., train, eval, epoch) with the same tasks along train and "
+            "eval, and at least one epoch"
         )
     return array, epochs_of(epochs, array.shape[-3], array.shape[-1])
 
@@ -49,7 +49,7 @@ def epochs_of(epochs: ArrayLike | None, tasks: int, length: int) -> Floats:
         return np.broadcast_to(np.arange(1.0, length + 1), (tasks, length))
     array = np.asarray(epochs, np.float64)
     if array.shape not in ((length,), (tasks, length)):
-        raise WaterjarError(f"epochs have shape {array.shape}: ({length},) or ({tasks}, {length}) would be right")
+        raise WaterjarError(f"epochs have shape {array.shape}: expected ({length},) or ({tasks}, {length})")
     check_rising(array)
     return np.broadcast_to(array, (tasks, length))
 
@@ -89,7 +89,7 @@ def told(values: Floats, source: Floats, trailing: int, covered: Bools | None = 
     """
     batch = source.ndim - trailing
     broken = np.isnan(source).reshape(*source.shape[:batch], -1).any(-1)
-    codes = np.where(broken, NOT_A_NUMBER, UNDEFINED).reshape(*broken.shape, *(1,) * (values.ndim - batch))
+    codes = np.where(broken, NOT_A_NUMBER, UNDEFINED).reshape((*broken.shape, *(1,) * (values.ndim - batch)))
     inside = True if covered is None else covered
     return Result.of(values, np.where(inside, codes, UNDEFINED), n=np.where(inside, 1, 0))
 

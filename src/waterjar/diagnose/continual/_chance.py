@@ -22,6 +22,6 @@ def above_chance(accuracy: ArrayLike, chance: ArrayLike, *, floor_at_chance: boo
     """
     c = np.asarray(chance, np.float64)
     if not ((c >= 0) & (c < 1)).all():
-        raise WaterjarError(f"chance={c}: 0 <= chance < 1, as 1 / (number of classes), would be right")
+        raise WaterjarError(f"chance={c}: expected 0 <= chance < 1, as 1 / (number of classes)")
     corrected = (np.asarray(accuracy, np.float64) - c) / (1 - c)
     return np.maximum(corrected, 0.0) if floor_at_chance else corrected

@@ -29,7 +29,7 @@ def choose_eval_sets(
             continue
         if wanted is not None and len(own) != 1:
             raise WaterjarError(
-                f"{where}: eval_sets={list(wanted)} has {len(own)} sets of task {task}, one would be right. "
+                f"{where}: eval_sets={list(wanted)} has {len(own)} sets of task {task}: expected one. "
                 f"Those of the task: {', '.join(repr(n) for n, t in belongs.items() if t == task) or 'none'}"
             )
         for ending in ("_all", "_all_normal"):

@@ -29,8 +29,8 @@ def forward_transfer(R: ArrayLike, expert: ArrayLike, *, eps: float = EPS) -> Re
     """
     own, fresh = learned(matrix_of(R)), np.asarray(expert, np.float64)
     if not fresh.ndim or fresh.shape[-1] != own.shape[-1]:
-        raise WaterjarError(f"expert has shape {fresh.shape}: (..., task) with {own.shape[-1]} tasks would be right")
-    return told(contrast_with_expert(own, fresh, eps), own, 1)
+        raise WaterjarError(f"expert has shape {fresh.shape}: expected (..., task) with {own.shape[-1]} tasks")
+    return told(contrast_with_expert(own, fresh, eps), own + fresh, 1)
 
 
 def contrast_with_expert(own: Floats, fresh: Floats, eps: float) -> Floats:

@@ -25,8 +25,8 @@ def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Result:
     """
     matrix, start = matrix_of(R), np.asarray(initial, np.float64)
     if not start.ndim or start.shape[-1] != matrix.shape[-1]:
-        raise WaterjarError(f"initial has shape {start.shape}: (..., task) with {matrix.shape[-1]} tasks is right")
-    return told(gain(matrix, start), matrix, 2)
+        raise WaterjarError(f"initial has shape {start.shape}: expected (..., task) with {matrix.shape[-1]} tasks")
+    return told(gain(matrix, start), matrix + start[..., None, :], 2)
 
 
 def gain(matrix: Floats, start: Floats) -> Floats:

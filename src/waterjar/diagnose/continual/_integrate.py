@@ -37,7 +37,7 @@ def integrate(curves: ArrayLike, epochs: ArrayLike | None = None, how: str = "fi
     """
     array = np.asarray(curves, np.float64)
     if not array.ndim or not array.shape[-1]:
-        raise WaterjarError(f"curves have shape {array.shape}: (..., epoch) with at least one epoch would be right")
+        raise WaterjarError(f"curves have shape {array.shape}: expected (..., epoch) with at least one epoch")
     if how == "final":
         return last_value(array)
     if how == "auc":

@@ -26,8 +26,8 @@ def intransigence(R: ArrayLike, reference: ArrayLike) -> Result:
     """
     own, best = learned(matrix_of(R)), np.asarray(reference, np.float64)
     if not best.ndim or best.shape[-1] != own.shape[-1]:
-        raise WaterjarError(f"reference has shape {best.shape}: (..., task) with {own.shape[-1]} tasks would be right")
-    return told(best - own, own, 1)
+        raise WaterjarError(f"reference has shape {best.shape}: expected (..., task) with {own.shape[-1]} tasks")
+    return told(best - own, best + own, 1)
 
 
 @metric(

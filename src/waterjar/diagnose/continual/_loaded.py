@@ -41,7 +41,7 @@ class Cell(Loaded):
             "train_task": ("train_task", tasks, {"long_name": "task in training, by its place in the order"}),
             "eval_task": ("eval_task", tasks, {"long_name": "task evaluated, by its place in the order"}),
         }
-        super().__init__(unit, labels)
+        super().__init__(unit, labels, {"eval_sets": ", ".join(self.curves.eval_sets.values())})
 
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """The curves, of all repeats at once."""

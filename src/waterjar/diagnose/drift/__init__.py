@@ -2,12 +2,12 @@
 
 measure(run)                            (repeat, snapshot, layer, ...) of a run, or (cell, seed, ...) of a study
 linear_cka(a, b), procrustes_distance(a, b), within_class_variability(features, labels), ...      of arrays
+
+A new metric is one new file here: a function of a `LayerSnapshot`, a `Comparison`, `Curves` or `Siblings`. Whatever
+reads a `Comparison` has a `<name>_matrix`, too.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 import xarray as xr
 
@@ -17,16 +17,14 @@ from waterjar.diagnose.drift._nc2 import equiangularity, equinorm, maximal_angle
 from waterjar.diagnose.drift._nc3 import self_duality
 from waterjar.diagnose.drift._nc4 import nearest_mean_mismatch
 from waterjar.diagnose.drift._participation_ratio import participation_ratio
-from waterjar.diagnose.drift._probe_accuracy import linear_probe_accuracy
 from waterjar.diagnose.drift._probe_forgetting import forgotten
 from waterjar.diagnose.drift._procrustes import procrustes_distance
-from waterjar.diagnose.drift.cell import measure_cell
 from waterjar.diagnose.drift.cloud import Cloud
-from waterjar.diagnose.labelled import stamp
-from waterjar.diagnose.plasticity import settings as given
+from waterjar.diagnose.drift.inputs import Comparison, Curves, LayerSnapshot, Siblings
+from waterjar.diagnose.drift.linear_probe import linear_probe_accuracy
+from waterjar.diagnose.drift.loaded import LoadedCell
 from waterjar.diagnose.registry import Family
-from waterjar.diagnose.snapshots import measure_each
-from waterjar.errors import WaterjarError
+from waterjar.diagnose.settings import Names, Positive, Whole, settings_of
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 
@@ -48,12 +46,13 @@ __all__ = [
 ]
 
 
+@settings_of("drift")
 def measure(
     source: Run | Study,
     *,
-    eval_sets: Sequence[str] | None = None,
-    matrix: int = 16,
-    ridge: float = 0.01,
+    eval_sets: Names | None = None,
+    matrix: Whole = 16,
+    ridge: Positive = 0.01,
     readout: str | None = None,
 ) -> xr.Dataset:
     """Every drift metric at every snapshot, and `<name>_final` (repeat) for tables.
@@ -72,15 +71,21 @@ def measure(
     ridge : penalty of the linear probe.
     readout : name of the weights of the last linear map; by default the last matrix among the parameters.
     """
-    matrix, ridge = given.count("matrix", matrix), given.number("ridge", ridge, 0.0)
-    if eval_sets is not None:
-        given.names("eval_sets", eval_sets, none_given="None for all of them")
-    if readout is not None and not isinstance(readout, str):
-        raise WaterjarError(f"readout={readout!r}: the name of recorded weights, or None, would be right")
-    settings: dict[str, Any] = {"eval_sets": eval_sets, "matrix": matrix, "ridge": ridge, "readout": readout}
-    metrics = FAMILY.metrics
-    result = measure_each(source, ("features",), lambda runs: measure_cell(runs, metrics, settings))
-    return stamp(result, FAMILY, settings, source)
+    raise AssertionError
 
 
-FAMILY = Family("drift", "Drift of representations", "cell", ("features",), measure, version=2)
+FAMILY = Family(
+    "drift",
+    "Drift of representations",
+    "cell",
+    ("features",),
+    {
+        LayerSnapshot: ("repeat", "snapshot", "layer"),
+        Comparison: ("repeat", "snapshot", "layer", "reference"),
+        Curves: ("repeat", "snapshot", "layer"),
+        Siblings: ("repeat", "layer"),
+    },
+    LoadedCell,
+    measure,
+    version=2,
+)

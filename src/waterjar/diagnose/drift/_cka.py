@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from waterjar.diagnose.drift.cloud import Cloud, Points, inner_square, same_samples
+from waterjar.diagnose.drift.inputs import Comparison
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 
@@ -63,6 +64,7 @@ def _unbiased(a: Cloud, b: Cloud) -> float:
     citation="Kornblith et al. 2019, eq. 5; Song et al. 2012, eq. 5",
     needs=("features",),
     summary="cka_final",
+    matters=1,
 )
-def _measure(a: Cloud, b: Cloud) -> Result:
-    return linear_cka(a, b)
+def _measure(pair: Comparison) -> Result:
+    return linear_cka(pair.now, pair.other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from waterjar.diagnose.drift._cka import linear_cka
-from waterjar.diagnose.drift.moment import Siblings
+from waterjar.diagnose.drift.inputs import Siblings
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 
@@ -20,13 +20,14 @@ ALONE = Result.missing("undefined", "no other seed with the same samples at the 
     needs=("features",),
     summary="cka_seeds_final",
 )
-def _measure(siblings: Siblings) -> list[Result]:
+def _measure(siblings: Siblings) -> Result:
     pairs: dict[tuple[int, int], Result] = {}
     present = [(i, cloud) for i, cloud in enumerate(siblings.clouds) if cloud is not None]
     for k, (i, one) in enumerate(present):
         for j, two in present[k + 1 :]:
             pairs[i, j] = pairs[j, i] = linear_cka(one, two)
-    return [_mean([result for (i, _), result in pairs.items() if i == seed]) for seed in range(len(siblings.clouds))]
+    seeds = range(len(siblings.clouds))
+    return Result.stack([_mean([result for (i, _), result in pairs.items() if i == seed]) for seed in seeds])
 
 
 def _mean(results: list[Result]) -> Result:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
-from waterjar.diagnose.drift.moment import NO_LABELS, Classes, Moment
+from waterjar.diagnose.drift.classes import Classes
+from waterjar.diagnose.drift.inputs import NO_LABELS, LayerSnapshot
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 
@@ -56,5 +57,5 @@ def of_classes(classes: Classes) -> Result:
     summary="nc1_final",
     symbol="NC1",
 )
-def _measure(moment: Moment) -> Result:
-    return NO_LABELS if moment.classes is None else of_classes(moment.classes)
+def _measure(snapshot: LayerSnapshot) -> Result:
+    return NO_LABELS if snapshot.classes is None else of_classes(snapshot.classes)

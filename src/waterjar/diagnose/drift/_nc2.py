@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.drift.moment import NO_LABELS, Classes, Moment
+from waterjar.diagnose.drift.classes import Classes
+from waterjar.diagnose.drift.inputs import NO_LABELS, LayerSnapshot
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 
@@ -80,8 +81,8 @@ def _cosines(classes: Classes) -> NDArray[np.float64] | Result:
     needs=("features", "probe_samples/label"),
     summary="nc2_equinorm_final",
 )
-def _measure_equinorm(moment: Moment) -> Result:
-    return NO_LABELS if moment.classes is None else _equinorm(moment.classes)
+def _measure_equinorm(snapshot: LayerSnapshot) -> Result:
+    return NO_LABELS if snapshot.classes is None else _equinorm(snapshot.classes)
 
 
 @metric(
@@ -94,8 +95,8 @@ def _measure_equinorm(moment: Moment) -> Result:
     needs=("features", "probe_samples/label"),
     summary="nc2_equiangularity_final",
 )
-def _measure_equiangularity(moment: Moment) -> Result:
-    return NO_LABELS if moment.classes is None else _equiangularity(moment.classes)
+def _measure_equiangularity(snapshot: LayerSnapshot) -> Result:
+    return NO_LABELS if snapshot.classes is None else _equiangularity(snapshot.classes)
 
 
 @metric(
@@ -108,5 +109,5 @@ def _measure_equiangularity(moment: Moment) -> Result:
     needs=("features", "probe_samples/label"),
     summary="nc2_maximal_angle_final",
 )
-def _measure_maximal_angle(moment: Moment) -> Result:
-    return NO_LABELS if moment.classes is None else _maximal_angle(moment.classes)
+def _measure_maximal_angle(snapshot: LayerSnapshot) -> Result:
+    return NO_LABELS if snapshot.classes is None else _maximal_angle(snapshot.classes)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from waterjar.diagnose.drift.classes import Classes
 from waterjar.diagnose.drift.cloud import Cloud
-from waterjar.diagnose.drift.moment import NO_LABELS, Classes, Moment
-from waterjar.diagnose.plasticity.magnitude import in_range
+from waterjar.diagnose.drift.inputs import NO_LABELS, LayerSnapshot
+from waterjar.diagnose.magnitude import in_range
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 
@@ -56,9 +57,9 @@ def _duality(cloud: Cloud, classes: Classes, weights: NDArray[Any]) -> Result:
     summary="nc3_final",
     symbol="NC3",
 )
-def _measure(moment: Moment) -> Result:
-    if moment.classes is None:
+def _measure(snapshot: LayerSnapshot) -> Result:
+    if snapshot.classes is None:
         return NO_LABELS
-    if isinstance(moment.readout, Result):
-        return moment.readout
-    return _duality(moment.cloud, moment.classes, moment.readout.weights)
+    if isinstance(snapshot.readout, Result):
+        return snapshot.readout
+    return _duality(snapshot.cloud, snapshot.classes, snapshot.readout.weights)

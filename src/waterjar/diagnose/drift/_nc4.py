@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from waterjar.diagnose.drift.classes import Classes
 from waterjar.diagnose.drift.cloud import Cloud
-from waterjar.diagnose.drift.moment import NO_LABELS, Classes, Moment, Readout
-from waterjar.diagnose.plasticity.magnitude import in_range
+from waterjar.diagnose.drift.inputs import NO_LABELS, LayerSnapshot, Readout
+from waterjar.diagnose.magnitude import in_range
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
@@ -33,7 +34,7 @@ def _mismatch(cloud: Cloud, classes: Classes, readout: Readout) -> Result:
     weights = classes.rows(readout.weights, cloud.features.shape[1])
     if readout.bias.shape != readout.weights.shape[:1]:
         raise WaterjarError(
-            f"bias has shape {readout.bias.shape}: (class) = ({len(readout.weights)},), as weights have, would be right"
+            f"bias has shape {readout.bias.shape}: expected (class) = ({len(readout.weights)},), as weights have"
         )
     if isinstance(weights, Result):
         return weights
@@ -60,11 +61,9 @@ def _mismatch(cloud: Cloud, classes: Classes, readout: Readout) -> Result:
     summary="nc4_final",
     symbol="NC4",
 )
-def _measure(moment: Moment) -> Result:
-    if moment.classes is None:
+def _measure(snapshot: LayerSnapshot) -> Result:
+    if snapshot.classes is None:
         return NO_LABELS
-    return (
-        moment.readout
-        if isinstance(moment.readout, Result)
-        else _mismatch(moment.cloud, moment.classes, moment.readout)
-    )
+    if isinstance(snapshot.readout, Result):
+        return snapshot.readout
+    return _mismatch(snapshot.cloud, snapshot.classes, snapshot.readout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from waterjar.diagnose.drift.cloud import Cloud, Points, inner_square
-from waterjar.diagnose.drift.moment import Moment
+from waterjar.diagnose.drift.inputs import LayerSnapshot
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 
@@ -40,5 +40,5 @@ def participation_ratio(points: Points) -> Result:
     needs=("features",),
     summary="participation_ratio_final",
 )
-def _measure(moment: Moment) -> Result:
-    return participation_ratio(moment.cloud)
+def _measure(snapshot: LayerSnapshot) -> Result:
+    return participation_ratio(snapshot.cloud)

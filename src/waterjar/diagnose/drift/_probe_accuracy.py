@@ -1,64 +1,10 @@
-"""A fresh linear probe: what could be read from a representation, whatever the network's own readout does."""
+"""What a fresh linear probe reads from each eval set."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
-
-from waterjar.diagnose.drift.cloud import Cloud
-from waterjar.diagnose.drift.moment import NO_LABELS, Moment, labels_of
+from waterjar.diagnose.drift.inputs import LayerSnapshot
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
-from waterjar.errors import WaterjarError
-
-
-def linear_probe_accuracy(features: ArrayLike, labels: ArrayLike, *, ridge: float = 0.01) -> Result:
-    """Leave-one-out accuracy of ridge regression from features to one-hot labels, with an intercept.
-
-    Exact and in closed form: the residual of a sample left out is e_i / (1 - h_i), h_i its leverage, so that one
-    factorisation stands for n fits, and nothing is random. The penalty is `ridge` x the mean variance of the features
-    along their principal directions x n.
-
-    Undefined with fewer than two classes, and where a class has a single sample: left out, it is unknown.
-
-    Parameters
-    ----------
-    features : (sample, unit), labels : (sample). Do not give a sample twice: its copy would tell the answer.
-
-    >>> float(linear_probe_accuracy([[1.0], [1.1], [-1.0], [-1.2]], [0, 0, 1, 1]))
-    1.0
-    """
-    if not ridge > 0.0:
-        raise WaterjarError(f"ridge={ridge}: a number above 0 would be right")
-    cloud = Cloud.of(features)
-    given = labels_of(labels, len(cloud.features))
-    names, members, counts = np.unique(given, return_inverse=True, return_counts=True)
-    if cloud.missing:
-        return cloud.missing
-    n, units = cloud.features.shape
-    if len(names) < 2 or counts.min() < 2:
-        return Result.missing("undefined", f"{len(names)} classes, the smallest of {counts.min()} samples", n=n)
-    if cloud.total == 0.0:
-        return Result.missing("undefined", "features that do not vary over samples", n=n)
-    x, y = cloud.centred, np.eye(len(names))[members]
-    penalty = ridge * cloud.total / min(n - 1, units)
-    if cloud.is_wide:
-        solved = linalg.cho_solve(_factor(cloud.gram, penalty), np.eye(n), check_finite=False)
-        rest = penalty * (solved @ (y - y.mean(axis=0)))
-        left = penalty * np.diagonal(solved) - 1.0 / n
-    else:
-        solved = linalg.cho_solve(_factor(x.T @ x, penalty), x.T, check_finite=False)
-        rest = y - y.mean(axis=0) - x @ (solved @ y)
-        left = 1.0 - 1.0 / n - np.einsum("su,us->s", x, solved)
-    told = (y - rest / left[:, None]).argmax(axis=1)
-    return Result(float(np.mean(told == members)), n=n)
-
-
-def _factor(gram: NDArray[np.float64], penalty: float) -> Any:
-    return linalg.cho_factor(gram + penalty * np.eye(len(gram)), lower=True, check_finite=False)
 
 
 @metric(
@@ -70,12 +16,9 @@ def _factor(gram: NDArray[np.float64], penalty: float) -> Any:
     range=(0, 1),
     citation="Alain & Bengio 2017; Davari et al. 2022",
     needs=("features", "probe_samples/label"),
+    dims=("eval_set",),
     summary="probe_accuracy_final",
+    matters=2,
 )
-def _measure(moment: Moment, *, ridge: float = 0.01) -> dict[str, Result]:
-    if moment.labels is None:
-        return dict.fromkeys(moment.eval_sets, NO_LABELS)
-    found = {}
-    for name, rows in moment.eval_sets.items():
-        found[name] = linear_probe_accuracy(moment.cloud.features[rows], moment.labels[rows], ridge=ridge)
-    return found
+def _measure(snapshot: LayerSnapshot) -> Result:
+    return snapshot.probe_accuracy

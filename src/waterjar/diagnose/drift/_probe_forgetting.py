@@ -5,28 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from waterjar.diagnose.drift.moment import Curves
+from waterjar.diagnose.drift.inputs import Curves
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
 
 
-def forgotten(accuracy: ArrayLike, train_task: ArrayLike | Sequence[int], task: int) -> NDArray[np.float64]:
-    """Accuracy at the last snapshot of the task itself - accuracy later (snapshot); NaN up to then, and without it.
+def forgotten(accuracy: ArrayLike | Result, train_task: ArrayLike | Sequence[int], task: int) -> Result:
+    """Accuracy at the last snapshot of the task itself - accuracy later (snapshot); undefined up to then or without it.
 
     Parameters
     ----------
     accuracy : (snapshot) on the task, train_task : (snapshot), the task in training.
 
-    >>> forgotten([0.5, 0.9, 0.6, 0.3], [0, 0, 1, 1], 0).round(9)
+    >>> forgotten([0.5, 0.9, 0.6, 0.3], [0, 0, 1, 1], 0).value.round(9)
     array([nan, nan, 0.3, 0.6])
     """
-    values, training = np.asarray(accuracy, np.float64), np.asarray(train_task)
-    own = np.flatnonzero(training == task)
-    found = np.full(values.shape, np.nan)
+    told = accuracy if isinstance(accuracy, Result) else Result.of(accuracy, NOT_RECORDED)
+    own = np.flatnonzero(np.asarray(train_task) == task)
+    found, why = np.full(told.value.shape, np.nan), np.full(told.value.shape, UNDEFINED, np.uint8)
     if task >= 0 and len(own):
-        found[own[-1] + 1 :] = values[own[-1]] - values[own[-1] + 1 :]
-    return found
+        end, later = own[-1], slice(own[-1] + 1, None)
+        found[later] = told.value[end] - told.value[later]
+        why[later] = np.where(told.reason[later] > 0, told.reason[later], told.reason[end])
+    return Result.of(found, why)
+
+
+def _by_set(curves: Curves, accuracy: Result) -> Result:
+    """(snapshot, eval_set): what is forgotten of each eval set's own task."""
+    nothing = Result.of(np.full(len(curves.train_task), np.nan), NOT_RECORDED)
+    found = [
+        nothing
+        if task is None
+        else forgotten(Result.of(accuracy.value[:, i], accuracy.reason[:, i]), curves.train_task, task)
+        for i, task in enumerate(curves.eval_task)
+    ]
+    return Result.of(np.stack([one.value for one in found], -1), np.stack([one.reason for one in found], -1))
 
 
 @metric(
@@ -38,10 +53,12 @@ def forgotten(accuracy: ArrayLike, train_task: ArrayLike | Sequence[int], task: 
     range=(-1, 1),
     citation="Davari et al. 2022, sec. 3",
     needs=("features", "probe_samples/label"),
+    dims=("eval_set",),
     summary="probe_forgetting_final",
+    matters=3,
 )
-def _lost(curves: Curves) -> dict[str, NDArray[np.float64]]:
-    return {name: forgotten(values, curves.train_task, curves.eval_task[name]) for name, values in curves.probe.items()}
+def _lost(curves: Curves) -> Result:
+    return _by_set(curves, curves.probe)
 
 
 @metric(
@@ -52,11 +69,9 @@ def _lost(curves: Curves) -> dict[str, NDArray[np.float64]]:
     range=(-2, 2),
     citation="Davari et al. 2022, sec. 3",
     needs=("features", "probe_samples/label", "performance/accuracy"),
+    dims=("eval_set",),
     summary="unread_forgetting_final",
 )
-def _unread(curves: Curves) -> dict[str, NDArray[np.float64]]:
-    lost = _lost(curves)
-    return {
-        name: forgotten(values, curves.train_task, curves.eval_task[name]) - lost[name]
-        for name, values in curves.readout.items()
-    }
+def _unread(curves: Curves) -> Result:
+    lost, network = _by_set(curves, curves.probe), _by_set(curves, curves.network)
+    return Result.of(network.value - lost.value, np.where(lost.reason > 0, lost.reason, network.reason))

@@ -6,7 +6,8 @@ import math
 
 from scipy import linalg
 
-from waterjar.diagnose.drift.cloud import Cloud, Points, same_samples
+from waterjar.diagnose.drift.cloud import Points, same_samples
+from waterjar.diagnose.drift.inputs import Comparison
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 
@@ -50,5 +51,5 @@ def procrustes_distance(a: Points, b: Points) -> Result:
     needs=("features",),
     summary="procrustes_final",
 )
-def _measure(a: Cloud, b: Cloud) -> Result:
-    return procrustes_distance(a, b)
+def _measure(pair: Comparison) -> Result:
+    return procrustes_distance(pair.now, pair.other)

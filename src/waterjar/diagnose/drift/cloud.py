@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from waterjar.diagnose.plasticity.magnitude import in_range
-from waterjar.diagnose.plasticity.representation import Representation
+from waterjar.diagnose.magnitude import in_range
+from waterjar.diagnose.representation import Representation
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
 
@@ -81,7 +81,7 @@ def same_samples(a: Points, b: Points) -> tuple[Cloud, Cloud]:
     one, two = Cloud.of(a), Cloud.of(b)
     if len(one.features) != len(two.features):
         raise WaterjarError(
-            f"representations of {len(one.features)} and {len(two.features)} samples: the same samples would be right"
+            f"representations of {len(one.features)} and {len(two.features)} samples: expected the same samples"
         )
     return one, two
 

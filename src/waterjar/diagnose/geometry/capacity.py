@@ -15,11 +15,13 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.geometry._separation_kernel import smallest_separable
 from waterjar.diagnose.geometry.cone import Floats, Integers, Manifolds, in_parts, manifolds
 from waterjar.diagnose.geometry.draws import Dichotomies, projection_generator
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
-from waterjar.diagnose.geometry.given import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.inputs import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.solver.separation import smallest_separable
+from waterjar.diagnose.result import Result
+from waterjar.run.schema import REASONS
 
 _Z = 1.959963984540054  # 97.5 % quantile of the normal distribution
 _APART = 2**64  # steps of the generator between trials: none uses so many
@@ -27,34 +29,31 @@ _BLOCK = 2**21  # numbers that trials may hold at a time
 
 
 class SimulatedCapacity(TypedDict):
-    """What the trials found. Missing is NaN, with its reason."""
+    """What the trials found: numbers with their reasons, over `n_trials`."""
 
-    capacity: float
+    capacity: Result
     """P / n_star"""
-    capacity_low: float
-    capacity_high: float
+    capacity_low: Result
+    capacity_high: Result
     """95 % interval over trials"""
-    n_star: float
+    n_star: Result
     """where p_n, linearly interpolated, crosses 1/2"""
-    n_star_low: float
-    n_star_high: float
-    """where its 95 % band does; NaN where the band does not cross up to N"""
+    n_star_low: Result
+    n_star_high: Result
+    """where its 95 % band does; undefined where the band does not cross up to N"""
     n: NDArray[np.int64]
     """(n) 1 ... N"""
-    p_n: Floats
-    p_n_low: Floats
-    p_n_high: Floats
+    p_n: Result
+    p_n_low: Result
+    p_n_high: Result
     """(n) share of separable trials, and its Wilson interval (95 %)"""
     critical: NDArray[np.int64]
     """(trial) smallest separable n; N + 1 where there is none: censored"""
-    censored_share: float
+    censored_share: Result
     n_trials: int
     bias: bool
     center: bool
     dichotomies: str
-    reason: str
-    """of `waterjar.run.schema.REASONS`"""
-    note: str
 
 
 def simulated_capacity(
@@ -76,7 +75,8 @@ def simulated_capacity(
 
     >>> rng = np.random.default_rng(0)
     >>> found = simulated_capacity(rng.standard_normal((40, 60)), np.arange(40), n_trials=200)
-    >>> found["n_star_low"] < 20 < found["n_star_high"]  # Cover (1965): 2 n points are separable with probability 1/2
+    >>> low, high = float(found["n_star_low"]), float(found["n_star_high"])
+    >>> low < 20 < high  # Cover (1965): 2 n points are separable with probability 1/2
     True
     """
     n_trials = at_least("n_trials", n_trials, 1, "there must be at least one")
@@ -103,27 +103,35 @@ def simulated_capacity(
     middle = (p + _Z**2 / (2 * n_trials)) / (1 + _Z**2 / n_trials)
     half = np.sqrt(p * (1 - p) / n_trials + (_Z / (2 * n_trials)) ** 2) * _Z / (1 + _Z**2 / n_trials)
     upper, lower = np.maximum(middle + half, p), np.minimum(middle - half, p)  # at 0 and 1 they meet, up to rounding
-    star, low, high = (_crossing(curve) for curve in (p, upper, lower))
+    star, low, high = (_crossing(shares) for shares in (p, upper, lower))
     star = star if reason == "present" else math.nan
+    why = "undefined" if reason == "present" else reason
+
+    def told(value: float) -> Result:
+        if math.isnan(value):
+            return Result(value, why, n_trials, note=note)
+        return Result(value, n=n_trials)
+
+    def curve(values: Floats) -> Result:
+        return Result.of(values, REASONS.index(why), n=n_trials, note=note)
+
     return SimulatedCapacity(
-        capacity=of.count / star,
-        capacity_low=of.count / high,
-        capacity_high=of.count / low,
-        n_star=star,
-        n_star_low=low,
-        n_star_high=high,
+        capacity=told(of.count / star),
+        capacity_low=told(of.count / high),
+        capacity_high=told(of.count / low),
+        n_star=told(star),
+        n_star_low=told(low),
+        n_star_high=told(high),
         n=n,
-        p_n=p,
-        p_n_low=lower,
-        p_n_high=upper,
+        p_n=curve(p),
+        p_n_low=curve(lower),
+        p_n_high=curve(upper),
         critical=critical,
-        censored_share=float((critical > dimension).mean()) if known else math.nan,
+        censored_share=told(float((critical > dimension).mean()) if known else math.nan),
         n_trials=n_trials,
         bias=bias,
         center=center,
         dichotomies=kind,
-        reason=reason,
-        note=note,
     )
 
 

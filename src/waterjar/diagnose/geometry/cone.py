@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.geometry._cone_kernel import project_many
-from waterjar.diagnose.geometry._layout import EXACT, GRAM, ROWS
-from waterjar.diagnose.geometry._points_kernel import LONG, SHORT, runs_of, unit_vectors
-from waterjar.diagnose.geometry._uniqueness_kernel import ONLY, uniqueness, zero_up_to
-from waterjar.diagnose.geometry.given import at_least, real_points, sortable_labels
-from waterjar.diagnose.geometry.reused import room
+from waterjar.diagnose.geometry.inputs import at_least, real_points, sortable_labels
+from waterjar.diagnose.geometry.solver.layout import EXACT, GRAM, ROWS
+from waterjar.diagnose.geometry.solver.points import LONG, SHORT, runs_of, unit_vectors
+from waterjar.diagnose.geometry.solver.projection import project_many
+from waterjar.diagnose.geometry.solver.uniqueness import ONLY, uniqueness, zero_up_to
+from waterjar.diagnose.geometry.workspace import room
 from waterjar.errors import WaterjarError
 
 Floats = NDArray[np.float64]
@@ -264,7 +264,7 @@ def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *
 
 
 def kinds(found: Projections) -> Integers:
-    """(draw) whether its coefficients are the only ones: ONLY, DOUBTFUL, ONE_OF_MANY of `_uniqueness_kernel`.
+    """(draw) whether its coefficients are the only ones: ONLY, DOUBTFUL, ONE_OF_MANY of `uniqueness`.
 
     They are where no point is near another support; only the other draws are looked at.
     """

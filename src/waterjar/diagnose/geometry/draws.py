@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry.given import Rng, checked_rng
+from waterjar.diagnose.geometry.inputs import Rng, checked_rng
 from waterjar.errors import WaterjarError, unknown_name
 
 Floats = NDArray[np.float64]

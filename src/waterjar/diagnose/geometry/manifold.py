@@ -14,13 +14,13 @@ out, as eq. B.7 does.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias, TypedDict, cast, get_args
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.geometry import _anchor_kernel as kernel
-from waterjar.diagnose.geometry._uniqueness_kernel import ONE_OF_MANY
 from waterjar.diagnose.geometry.cone import (
     KKT_LIMIT,
     Floats,
@@ -33,80 +33,82 @@ from waterjar.diagnose.geometry.cone import (
 )
 from waterjar.diagnose.geometry.draws import Dichotomies, directions
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
-from waterjar.diagnose.geometry.given import Rng, at_least, checked_rng
-from waterjar.diagnose.geometry.reused import room
-from waterjar.diagnose.geometry.scalars import SCALARS, shifts, summary
+from waterjar.diagnose.geometry.estimates import SCALARS, shifts, summary
+from waterjar.diagnose.geometry.inputs import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.solver import anchors as kernel
+from waterjar.diagnose.geometry.solver.uniqueness import ONE_OF_MANY
+from waterjar.diagnose.geometry.workspace import room
+from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.schema import REASONS
 
 Inactive: TypeAlias = Literal["zero", "active_only", "support"]
 
 PAIRS = ("center_cosine", "axis_cosine", "center_axis_cosine", "center_inner", "axis_inner", "center_axis_inner")
 """The measures of pairs of manifolds."""
+PER_MANIFOLD = ("manifold_dimension", "manifold_radius", "manifold_inactive_share")
+"""The measures of each manifold."""
+NUMBERS = (*SCALARS, *PER_MANIFOLD, *PAIRS, "nonunique_share", "support", "kkt")
+"""All numbers of a geometry, by name."""
+_NO_ERROR = "one pair of draws alone has no standard error, nor has a radius of zero"
 
 
-class Geometry(TypedDict):
-    """The geometry of one set of manifolds. Missing is NaN, with its reason under `reasons`."""
+@dataclass(frozen=True, eq=False)
+class Geometry(Mapping[str, Result]):
+    """The geometry of one set of manifolds: numbers by name, each with its reason, standard error and `n_t` draws.
 
-    capacity: float
-    capacity_approx: float
-    dimension: float
-    radius: float
-    utility: float
-    center_alignment: float
-    axis_alignment: float
-    center_axis_alignment: float
-    center_alignment_inner: float
-    axis_alignment_inner: float
-    center_axis_alignment_inner: float
-    inactive_share: float
-    capacity_se: float
-    capacity_approx_se: float
-    dimension_se: float
-    radius_se: float
-    utility_se: float
-    center_alignment_se: float
-    axis_alignment_se: float
-    center_axis_alignment_se: float
-    center_alignment_inner_se: float
-    axis_alignment_inner_se: float
-    center_axis_alignment_inner_se: float
-    inactive_share_se: float
-    manifold_dimension: Floats
-    """(manifold); their mean is `dimension`"""
-    manifold_radius: Floats
-    """(manifold)"""
-    manifold_inactive_share: Floats
-    """(manifold)"""
-    center_cosine: Floats
-    """(manifold, manifold)"""
-    axis_cosine: Floats
-    """(manifold, manifold), over the draws in which both axes are not zero"""
-    center_axis_cosine: Floats
-    """(centre's manifold, axis' manifold)"""
-    center_inner: Floats
-    axis_inner: Floats
-    center_axis_inner: Floats
-    """(manifold, manifold) absolute inner products, as the cosines"""
+    | name | what it is |
+    |---|---|
+    | those of `SCALARS` | one number with a standard error |
+    | manifold_dimension, manifold_radius, manifold_inactive_share | (manifold); the first one's mean is `dimension` |
+    | center_cosine, axis_cosine | (manifold, manifold), axes over the draws in which both are not zero |
+    | center_axis_cosine | (centre's manifold, axis' manifold) |
+    | center_inner, axis_inner, center_axis_inner | the same with absolute inner products |
+    | nonunique_share | share of draws in which lam is not the only solution |
+    | support | mean number of points with a positive coefficient |
+    | kkt | largest scaled residual of the projections |
+
+    Where lam is not the only solution, a point outside the support has u . (t - p) = 0 up to rounding and depends on
+    the support, as all do where t is inside of the cone. Capacity is the same for all solutions; dimension, radius and
+    alignments are those of the one that the solver takes.
+    """
+
+    numbers: Mapping[str, Any]
+    """As calculated, NaN where missing; `<name>_se` is a standard error."""
     labels: NDArray[np.generic]
     """(manifold)"""
     n_points: NDArray[np.int64]
     """(manifold)"""
     n_t: int
-    nonunique_share: float
-    """of draws in which lam is not the only solution: a point outside the support has u . (t - p) = 0 up to rounding
-    and depends on the support, as all do where t is inside of the cone. Capacity is the same for all solutions;
-    dimension, radius and alignments are those of the one that the solver takes."""
-    support: float
-    """mean number of points with a positive coefficient"""
-    kkt: float
-    """largest scaled residual of the projections"""
     dichotomies: str
     inactive: str
     center: bool
-    reasons: dict[str, str]
-    """why a number is missing, by name: a reason of `waterjar.run.schema.REASONS`"""
-    note: str
-    """the same in words"""
+    reason: str = "undefined"
+    """Why numbers are missing, where they are."""
+    note: str = "a centre or all axes are zero, a mean has no draw, or b - c is rounding"
+    """The same in words."""
+
+    def __getitem__(self, name: str) -> Result:
+        if name not in NUMBERS:
+            raise KeyError(name)
+        value = self.numbers[name]
+        if isinstance(value, np.ndarray):
+            missing = np.isnan(value)
+            note = self.note if missing.any() else ""
+            return Result(
+                value, np.where(missing, np.uint8(REASONS.index(self.reason)), np.uint8(0)), self.n_t, note=note
+            )
+        error = self.numbers.get(f"{name}_se", math.nan)
+        if math.isnan(value):
+            return Result(value, self.reason, self.n_t, error, note=self.note)
+        lacks = name in SCALARS and math.isnan(error)
+        return Result(value, n=self.n_t, standard_error=error, note=_NO_ERROR if lacks else "")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NUMBERS)
+
+    def __len__(self) -> int:
+        return len(NUMBERS)
 
 
 def manifold_geometry(
@@ -136,7 +138,7 @@ def manifold_geometry(
     rounding (more manifolds than twice the dimension: c = b), radius and `capacity_approx` are undefined.
 
     >>> found = manifold_geometry(np.eye(3), [0, 1, 2], n_t=2000)
-    >>> abs(found["capacity"] - 2) < 3 * found["capacity_se"]
+    >>> abs(float(found["capacity"]) - 2) < 3 * found["capacity"].standard_error
     True
     """
     if inactive not in get_args(Inactive):
@@ -144,22 +146,28 @@ def manifold_geometry(
     n_t = at_least("n_t", n_t, 2, "at least 2 draws are needed for a mean with an error")
     checked_rng(rng)
     of, dichotomy = manifolds(points, labels, center=center), dichotomies if isinstance(dichotomies, str) else "given"
-    settings = {"n_t": n_t, "dichotomies": dichotomy, "inactive": inactive, "center": center}
     if not np.isfinite(of.norms).all():
-        return cast("Geometry", _missing(of, "not_a_number", "the points have NaN or infinite values", settings))
+        return _missing(of, "not_a_number", "the points have NaN or infinite values", n_t, dichotomy, inactive, center)
     if of.count == 1:
-        return cast("Geometry", _missing(of, "undefined", "there is one manifold only: nothing to separate", settings))
+        note = "there is one manifold only: nothing to separate"
+        return _missing(of, "undefined", note, n_t, dichotomy, inactive, center)
     y = draw_dichotomies(dichotomies, n_t, of.count, rng)
     pairs = dichotomy == "opposite_pairs"
     t = directions(n_t // 2 if pairs else n_t, of.units.shape[1], rng)
     t = np.repeat(t, 2, axis=0) if pairs else t
     found = project(of, t, y, nearest=inactive == "support", margin=True, anchors=True, workers=workers)
-    return geometry_of(found, inactive=inactive, paired=pairs, settings=settings)
+    return geometry_of(found, inactive=inactive, paired=pairs, dichotomies=dichotomy, center=center)
 
 
-def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, settings: dict[str, Any]) -> Geometry:
-    """The measures of projections with their anchors. paired: draws 2k and 2k + 1 are not independent."""
-    of = found.of
+def geometry_of(
+    found: Projections, *, inactive: Inactive, paired: bool, dichotomies: str = "given", center: bool = False
+) -> Geometry:
+    """The measures of projections with their anchors.
+
+    paired: draws 2k and 2k + 1 are not independent. `dichotomies` and `center` say how the projections were made.
+    """
+    of, n = found.of, len(found.t)
+    asked = n, dichotomies, inactive, center
     if found.own.shape[1] == 0:
         raise WaterjarError("these projections have no anchors: they must be asked for, by project(..., anchors=True)")
     worst = float(found.residual.max())
@@ -167,37 +175,24 @@ def geometry_of(found: Projections, *, inactive: Inactive, paired: bool, setting
         bad = int((~(found.residual <= KKT_LIMIT)).sum())
         largest = float((found.size / found.scale).max())
         note = (
-            f"{bad} of {len(found.t)} projections have a KKT residual above {KKT_LIMIT:g}, up to {worst:.1e}: their "
+            f"{bad} of {n} projections have a KKT residual above {KKT_LIMIT:g}, up to {worst:.1e}: their "
             f"coefficients, up to {largest:.0e} |t|, cancel, and rounded to float64 they were not brought nearer"
         )
-        return cast("Geometry", _missing(of, "undefined", note, settings))
+        return _missing(of, "undefined", note, *asked)
     if not found.square.any():
-        return cast("Geometry", _missing(of, "undefined", "no point is ever active: E|p|^2 is 0", settings))
-    support, (own, mixed, center), to_center, along, active, draws = _products(found, inactive)
+        return _missing(of, "undefined", "no point is ever active: E|p|^2 is 0", *asked)
+    support, (own, mixed, centers), to_center, along, active, draws = _products(found, inactive)
     used = active if inactive == "active_only" else np.ones(active.shape, np.bool_)
     table, solved = np.empty((len(own), kernel.COLUMNS)), np.zeros((len(own), 2, of.count))
     parts, sums = np.zeros((2, of.count)), np.zeros((kernel.LAYERS, of.count, of.count))
-    kernel.measure_draws(own, mixed, center, along, used, draws, table, parts, solved, sums)
-    shift = shifts(found, support, (own, mixed, center), to_center, used, draws, solved)
-    result: dict[str, Any] = summary(found.square, (table, parts, sums), used, active, center, draws, shift, paired)
-    n = len(found.t)
-    result |= settings
+    kernel.measure_draws(own, mixed, centers, along, used, draws, table, parts, solved, sums)
+    shift = shifts(found, support, (own, mixed, centers), to_center, used, draws, solved)
+    result: dict[str, Any] = summary(found.square, (table, parts, sums), used, active, centers, draws, shift, paired)
     result.update(
-        labels=of.names,
-        n_points=of.sizes,
-        nonunique_share=int((kinds(found) == ONE_OF_MANY).sum()) / n,
-        support=int(found.count.sum()) / n,
-        kkt=worst,
+        nonunique_share=int((kinds(found) == ONE_OF_MANY).sum()) / n, support=int(found.count.sum()) / n, kkt=worst
     )
     _scale_back(result, of.exponent)
-    result["reasons"] = {name: "undefined" for name in SCALARS if math.isnan(result[name])}
-    note = "a centre or all axes are zero, a mean has no draw, or b - c is rounding" if result["reasons"] else ""
-    for name in SCALARS:
-        if math.isnan(result[f"{name}_se"]) and name not in result["reasons"]:
-            result["reasons"][f"{name}_se"] = "undefined"
-            note = note or "one pair of draws alone has no standard error, nor has a radius of zero"
-    result["note"] = note
-    return cast("Geometry", result)
+    return Geometry(result, of.names, of.sizes, *asked)
 
 
 def _scale_back(result: dict[str, Any], exponent: int) -> None:
@@ -262,11 +257,11 @@ def _own_products(found: Projections, count: Integers, members: Integers, weight
     return own
 
 
-def _missing(of: Manifolds, reason: str, note: str, settings: dict[str, Any]) -> dict[str, Any]:
+def _missing(
+    of: Manifolds, reason: str, note: str, n_t: int, dichotomies: str, inactive: str, center: bool
+) -> Geometry:
     """A result of which nothing is known but what was asked."""
-    numbers: dict[str, Any] = {name + end: math.nan for name in SCALARS for end in ("", "_se")}
-    per_manifold = ("manifold_dimension", "manifold_radius", "manifold_inactive_share")
-    numbers |= {name: np.full(of.count, math.nan) for name in per_manifold}
+    numbers: dict[str, Any] = dict.fromkeys([*NUMBERS, *(f"{name}_se" for name in SCALARS)], math.nan)
+    numbers |= {name: np.full(of.count, math.nan) for name in PER_MANIFOLD}
     numbers |= {name: np.full((of.count, of.count), math.nan) for name in PAIRS}
-    told = {"labels": of.names, "n_points": of.sizes, "support": math.nan, "kkt": math.nan, "nonunique_share": math.nan}
-    return numbers | settings | told | {"reasons": dict.fromkeys(SCALARS, reason), "note": note}
+    return Geometry(numbers, of.names, of.sizes, n_t, dichotomies, inactive, center, reason, note)

@@ -3,18 +3,16 @@
     measure(run)                            (repeat, snapshot, layer) of a run, or (cell, seed, ...) of a study
     effective_rank(features), ...           the same numbers of one array (sample, unit)
 
-Repeats are never pooled into one matrix. A snapshot with NaN is NaN for its repeat and layer alone.
+Repeats are never pooled into one matrix. A snapshot with NaN is NaN for its repeat and layer alone. A new metric is one
+new file here: a function of a `Representation`, of `Parameters` or of a `StepSeries`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from typing import Annotated
 
 import xarray as xr
 
-from waterjar.diagnose.labelled import stamp
-from waterjar.diagnose.plasticity import settings as given
 from waterjar.diagnose.plasticity._active_units import active_units
 from waterjar.diagnose.plasticity._dormant_units import dormant_units
 from waterjar.diagnose.plasticity._effective_rank import effective_rank
@@ -26,10 +24,12 @@ from waterjar.diagnose.plasticity._stable_rank import stable_rank
 from waterjar.diagnose.plasticity._weight_change import weight_change
 from waterjar.diagnose.plasticity._weight_effective_rank import weight_effective_rank
 from waterjar.diagnose.plasticity._weight_magnitude import weight_magnitude
-from waterjar.diagnose.plasticity.measuring import measure_run
-from waterjar.diagnose.plasticity.representation import Representation, singular_values
+from waterjar.diagnose.plasticity.loaded import LoadedRun
+from waterjar.diagnose.plasticity.parameters import Parameters
+from waterjar.diagnose.plasticity.step_series import StepSeries
 from waterjar.diagnose.registry import Family
-from waterjar.diagnose.snapshots import measure_each
+from waterjar.diagnose.representation import Representation, singular_values
+from waterjar.diagnose.settings import Expected, Names, Real, Share, settings_of
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 
@@ -54,13 +54,14 @@ __all__ = [
 BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
 
 
+@settings_of("plasticity")
 def measure(
     source: Run | Study,
     *,
-    tau: float = 0.1,
-    energy: float = 0.99,
-    eval_sets: Sequence[str] | None = None,
-    buffers: Sequence[str] = BUFFERS,
+    tau: Real = 0.1,
+    energy: Share = 0.99,
+    eval_sets: Names | None = None,
+    buffers: Annotated[tuple[str, ...], Expected("a list of names, which may be empty")] = BUFFERS,
 ) -> xr.Dataset:
     """Every plasticity metric at every snapshot, and `<name>_final` (repeat) for tables.
 
@@ -76,16 +77,16 @@ def measure(
     eval_sets : whose samples are looked at; all that snapshots cover by default.
     buffers : last parts of the names of tensors that are no parameters, and left out.
     """
-    tau, energy = given.number("tau", tau, -math.inf), given.number("energy", energy, 0.0, 1.0)
-    if eval_sets is not None:
-        given.names("eval_sets", eval_sets, none_given="None for all of them")
-    left_out = given.names("buffers", buffers, none_given="")
-    settings = {"tau": tau, "energy": energy, "eval_sets": eval_sets, "buffers": left_out}
-    metrics = FAMILY.metrics
-    result = measure_each(
-        source, ("features", "weights"), lambda runs: [measure_run(run, metrics, settings) for run in runs]
-    )
-    return stamp(result, FAMILY, settings, source)
+    raise AssertionError
 
 
-FAMILY = Family("plasticity", "Plasticity", "run", ("features|weights",), measure, version=2)
+FAMILY = Family(
+    "plasticity",
+    "Plasticity",
+    "run",
+    ("features|weights",),
+    {Representation: ("repeat", "snapshot", "layer"), Parameters: ("repeat", "snapshot"), StepSeries: ("repeat",)},
+    LoadedRun,
+    measure,
+    version=2,
+)

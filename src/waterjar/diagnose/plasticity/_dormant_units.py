@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.plasticity.representation import Features, Representation
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.representation import Features, Representation
 from waterjar.diagnose.result import Result
 
 
@@ -19,6 +19,7 @@ from waterjar.diagnose.result import Result
     citation="Sokar et al. 2023 (ReDo), eq. 1",
     needs=("features",),
     summary="dormant_units_final",
+    matters=1,
 )
 def dormant_units(features: Features, *, tau: float = 0.1) -> Result:
     """Share of dormant units: mean over samples of |h| <= tau x its mean over units; 1.0 for a dead layer.

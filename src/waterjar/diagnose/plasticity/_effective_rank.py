@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.plasticity.representation import Features, Representation
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.representation import Features, Representation
 from waterjar.diagnose.result import Result
 
 
@@ -20,6 +20,7 @@ from waterjar.diagnose.result import Result
     citation="Roy & Vetterli 2007, def. 1",
     needs=("features",),
     summary="effective_rank_final",
+    matters=2,
 )
 def effective_rank(features: Features) -> Result:
     """exp of the entropy of s / sum s, s the singular values; undefined for features that are all zero.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.plasticity.magnitude import scaled_back
-from waterjar.diagnose.plasticity.representation import Features, Representation
+from waterjar.diagnose.magnitude import scaled_back
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.representation import Features, Representation
 from waterjar.diagnose.result import Result
 
 

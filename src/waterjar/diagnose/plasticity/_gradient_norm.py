@@ -7,12 +7,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.plasticity.magnitude import scaled_back
+from waterjar.diagnose.magnitude import scaled_back
 from waterjar.diagnose.plasticity.parameters import root_mean_square
-from waterjar.diagnose.plasticity.stepwise import Series, logged
-from waterjar.diagnose.registry import metric
+from waterjar.diagnose.plasticity.step_series import StepSeries
+from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import Result
-from waterjar.diagnose.snapshots import Recording
 
 
 def gradient_norm(gradient: ArrayLike) -> Result:
@@ -36,7 +35,9 @@ def gradient_norm(gradient: ArrayLike) -> Result:
     range=(0, np.inf),
     citation="recorded by the training loop",
     needs=("train/gradient_norm",),
+    dims=("snapshot",),
     summary="gradient_norm_final",
+    beside={"gradient_norm_final": Beside()},
 )
-def _measure(recording: Recording) -> Series | None:
-    return logged(recording, "train", "gradient_norm")
+def _measure(series: StepSeries) -> tuple[Result, dict[str, Result]]:
+    return series.read("train/gradient_norm")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.plasticity.stepwise import Series, probed
-from waterjar.diagnose.registry import metric
-from waterjar.diagnose.snapshots import Recording
+from waterjar.diagnose.plasticity.step_series import StepSeries
+from waterjar.diagnose.registry import Beside, metric
+from waterjar.diagnose.result import Result
 
 
 @metric(
@@ -19,7 +19,9 @@ from waterjar.diagnose.snapshots import Recording
     range=(0, np.inf),
     citation="Lyle et al. 2023, sec. 3",
     needs=("probes/random_label_epochs",),
+    dims=("snapshot",),
     summary="random_label_epochs_final",
+    beside={"random_label_epochs_final": Beside(units="epoch")},
 )
-def _measure(recording: Recording) -> Series | None:
-    return probed(recording, "random_label_epochs")
+def _measure(series: StepSeries) -> tuple[Result, dict[str, Result]]:
+    return series.read("probes/random_label_epochs")

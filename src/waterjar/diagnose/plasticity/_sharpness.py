@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.plasticity.stepwise import Series, probed
-from waterjar.diagnose.registry import metric
-from waterjar.diagnose.snapshots import Recording
+from waterjar.diagnose.plasticity.step_series import StepSeries
+from waterjar.diagnose.registry import Beside, metric
+from waterjar.diagnose.result import Result
 
 
 @metric(
@@ -18,7 +18,9 @@ from waterjar.diagnose.snapshots import Recording
     citation="Lewkowycz et al. 2020; Lyle et al. 2023",
     version=2,
     needs=("probes/sharpness",),
+    dims=("snapshot",),
     summary="sharpness_final",
+    beside={"sharpness_final": Beside()},
 )
-def _measure(recording: Recording) -> Series | None:
-    return probed(recording, "sharpness")
+def _measure(series: StepSeries) -> tuple[Result, dict[str, Result]]:
+    return series.read("probes/sharpness")

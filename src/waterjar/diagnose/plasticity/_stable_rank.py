@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.plasticity.representation import Features, Representation
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.representation import Features, Representation
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
 
@@ -34,7 +34,7 @@ def stable_rank(features: Features, *, energy: float = 0.99) -> Result:
     (2.0, 1.0)
     """
     if not 0.0 < energy < 1.0:
-        raise WaterjarError(f"energy={energy}: a share between 0 and 1 would be right")
+        raise WaterjarError(f"energy={energy}: expected a share between 0 and 1")
     shot = Representation.of(features)
     if shot.missing:
         return shot.missing

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.plasticity.parameters import Measured, Parameters, root_mean_square
-from waterjar.diagnose.registry import metric
+from waterjar.diagnose.plasticity.parameters import Parameters, pooled, root_mean_square
+from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
 
@@ -19,7 +19,7 @@ def weight_change(weights: ArrayLike, reference: ArrayLike) -> Result:
     """
     if np.shape(weights) != np.shape(reference):
         raise WaterjarError(
-            f"weights have shape {np.shape(weights)}, the reference {np.shape(reference)}: the same would be right"
+            f"weights have shape {np.shape(weights)}, the reference {np.shape(reference)}: expected the same"
         )
     return root_mean_square(weights, reference)
 
@@ -33,9 +33,16 @@ def weight_change(weights: ArrayLike, reference: ArrayLike) -> Result:
     citation="Plasticine, Yuan et al. 2025",
     needs=("weights/weights",),
     summary="weight_change_task_final",
+    matters=4,
+    beside={
+        "weight_change_task_by_parameter": Beside(
+            ("parameter",), "root mean square of the change of each weight tensor since the task before"
+        )
+    },
 )
-def _since_task(parameters: Parameters) -> Measured:
-    return parameters.change(parameters.task_start)
+def _since_task(parameters: Parameters) -> tuple[Result, dict[str, Result]]:
+    found = parameters.change(parameters.task_start)
+    return pooled(found), {"weight_change_task_by_parameter": Result.stack(found)}
 
 
 @metric(
@@ -47,6 +54,12 @@ def _since_task(parameters: Parameters) -> Measured:
     citation="Plasticine, Yuan et al. 2025",
     needs=("weights/weights",),
     summary="weight_change_init_final",
+    beside={
+        "weight_change_init_by_parameter": Beside(
+            ("parameter",), "root mean square of the change of each weight tensor since before any training"
+        )
+    },
 )
-def _since_start(parameters: Parameters) -> Measured:
-    return parameters.change(parameters.initial)
+def _since_start(parameters: Parameters) -> tuple[Result, dict[str, Result]]:
+    found = parameters.change(parameters.initial)
+    return pooled(found), {"weight_change_init_by_parameter": Result.stack(found)}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from waterjar.diagnose.magnitude import in_range
 from waterjar.diagnose.plasticity._effective_rank import rank_of
-from waterjar.diagnose.plasticity.magnitude import in_range
-from waterjar.diagnose.plasticity.parameters import Measured, Parameters
-from waterjar.diagnose.plasticity.representation import singular_values
+from waterjar.diagnose.plasticity.parameters import Parameters
 from waterjar.diagnose.registry import metric
+from waterjar.diagnose.representation import singular_values
 from waterjar.diagnose.result import Result
 
 
@@ -39,10 +39,9 @@ def weight_effective_rank(weights: ArrayLike) -> Result:
     range=(1, np.inf),
     citation="Roy & Vetterli 2007, def. 1; Lyle et al. 2022",
     needs=("weights/weights",),
+    dims=("parameter",),
     summary="weight_effective_rank_final",
 )
-def _measure(parameters: Parameters) -> Measured:
+def _measure(parameters: Parameters) -> Result:
     now = parameters.now
-    return Measured(
-        None, parameters.each(lambda tensor: weight_effective_rank(now[tensor.place].reshape(tensor.shape)))
-    )
+    return Result.stack(parameters.each(lambda tensor: weight_effective_rank(now[tensor.place].reshape(tensor.shape))))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.plasticity.parameters import Measured, Parameters, root_mean_square
-from waterjar.diagnose.registry import metric
+from waterjar.diagnose.plasticity.parameters import Parameters, pooled, root_mean_square
+from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import Result
 
 
@@ -28,7 +28,9 @@ def weight_magnitude(weights: ArrayLike) -> Result:
     citation="Plasticine, Yuan et al. 2025",
     needs=("weights/weights",),
     summary="weight_magnitude_final",
+    matters=3,
+    beside={"weight_magnitude_by_parameter": Beside(("parameter",), "root mean square of each weight tensor")},
 )
-def _measure(parameters: Parameters) -> Measured:
+def _measure(parameters: Parameters) -> tuple[Result, dict[str, Result]]:
     found = parameters.each(lambda tensor: weight_magnitude(parameters.now[tensor.place]))
-    return Measured(parameters.pooled(found), found)
+    return pooled(found), {"weight_magnitude_by_parameter": Result.stack(found)}

@@ -5,17 +5,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from waterjar.diagnose.labelled import declare, variable
-from waterjar.diagnose.registry import families
-from waterjar.diagnose.seed_form import columns, numbers, of_one_layer, part, read, steps_by_repeats, write
-from waterjar.errors import WaterjarError
+from waterjar.diagnose.seed_form import of_one_layer, steps_by_repeats
 
 NAMES = {
     "Dormant Neurons (Ratio)": "dormant_units",
@@ -52,38 +47,3 @@ def history(result: xr.Dataset, *, layer: str | None = None) -> dict[str, Any]:
         "history": {key: steps_by_repeats(chosen, ours) for key, ours in NAMES.items()},
         "task_boundaries": [int(epoch) if epoch == int(epoch) else float(epoch) for epoch in ends],
     }
-
-
-def write_pickle(result: xr.Dataset, folder: str | os.PathLike[str], dataset: str, *, layer: str | None = None) -> Path:
-    """Write `plastic_analysis_{dataset}.pkl` into a folder; only plain lists, dicts and numpy arrays are in it."""
-    return write(history(result, layer=layer), Path(folder) / file_name(dataset))
-
-
-def read_pickle(file: str | os.PathLike[str]) -> xr.Dataset:
-    """Read such a file: our names over (repeat, snapshot). Nothing of it is run.
-
-    Its steps are spread evenly over the tasks, as the layout has them: `train_task_index`, `total_epoch` and `task_end`
-    follow from `task_boundaries`.
-    """
-    stored, where = read(file), str(file)
-    tables = columns(part(stored, "history", where), NAMES, f"{where}: history")
-    bounds = numbers(stored, "task_boundaries", 1, where)
-    steps, repeats = tables["stable_rank"].shape
-    if not len(bounds) or steps % len(bounds) or (np.diff(bounds, prepend=0.0) <= 0).any():
-        raise WaterjarError(
-            f"{where}: {steps} steps and the task_boundaries {bounds.tolist()[:10]}; rising ones, of tasks with as "
-            "many steps each, would be right"
-        )
-    count = steps // len(bounds)
-    starts, within = np.r_[0.0, bounds[:-1]], np.arange(1, count + 1) / count
-    found: dict[str, xr.Variable] = {}
-    for name, values in tables.items():
-        found |= variable(name, ("repeat", "snapshot"), values.T)
-    coordinates = {
-        "repeat": np.arange(repeats),
-        "snapshot": np.arange(steps),
-        "train_task_index": ("snapshot", np.repeat(np.arange(len(bounds)), count)),
-        "total_epoch": ("snapshot", (starts[:, None] + within * (bounds - starts)[:, None]).ravel()),
-        "task_end": ("snapshot", np.arange(steps) % count == count - 1),
-    }
-    return declare(xr.Dataset(found, coordinates), families()["plasticity"].metrics.values())

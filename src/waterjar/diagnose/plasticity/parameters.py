@@ -10,23 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.plasticity.magnitude import scaled_back
+from waterjar.diagnose.magnitude import scaled_back
 from waterjar.diagnose.result import Result
-from waterjar.diagnose.snapshots import Recording
+from waterjar.diagnose.tensors import Tensor
 
 _BLOCK = 2**20
 """Numbers squared at once: float64 copies of a whole network would triple the memory."""
 _SAFE = (1e-200, 1e300)
 """Sums of squares in which nothing of weight has vanished or overflowed."""
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A stretch of the flattened parameters."""
-
-    name: str
-    place: slice
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -38,37 +29,29 @@ class Parameters:
     task_start: NDArray[Any] | None
     tensors: tuple[Tensor, ...]
 
-    def each(self, compute: Callable[[Tensor], Result]) -> dict[str, Result]:
-        """A metric of every tensor."""
-        return {tensor.name: compute(tensor) for tensor in self.tensors}
+    def each(self, compute: Callable[[Tensor], Result]) -> list[Result]:
+        """A number of every tensor."""
+        return [compute(tensor) for tensor in self.tensors]
 
-    def change(self, since: NDArray[Any] | None) -> Measured:
-        """Root mean square of the difference to other parameters, of the whole and of each tensor."""
+    def change(self, since: NDArray[Any] | None) -> list[Result]:
+        """The root mean square of the difference of every tensor to what it was in other parameters."""
         if since is None:
             gone = Result.missing("not_recorded", "the parameters to compare with were not recorded")
-            return Measured(gone, self.each(lambda _: gone))
-        found = self.each(lambda t: root_mean_square(self.now[t.place], since[t.place]))
-        return Measured(self.pooled(found), found)
-
-    def pooled(self, found: dict[str, Result]) -> Result:
-        """The root mean square over all tensors, from that of each."""
-        for result in found.values():
-            if result.reason not in ("present", "undefined"):
-                return result
-        n = sum(result.n for result in found.values())
-        if n == 0:
-            return Result.missing("undefined", "there are no parameters")
-        largest = max(float(result) for result in found.values() if result.n)
-        unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0  # squares of 1 or so, whatever the size
-        return Result(unit * math.sqrt(sum((float(r) / unit) ** 2 * (r.n / n) for r in found.values() if r.n)), n=n)
+            return [gone for _ in self.tensors]
+        return self.each(lambda tensor: root_mean_square(self.now[tensor.place], since[tensor.place]))
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A metric of the whole network, None where there is none, and of each tensor."""
-
-    whole: Result | None
-    tensors: dict[str, Result]
+def pooled(found: Sequence[Result]) -> Result:
+    """The root mean square over all tensors, from that of each."""
+    for result in found:
+        if result.reason not in ("present", "undefined"):
+            return result
+    n = sum(result.n for result in found)
+    if n == 0:
+        return Result.missing("undefined", "there are no parameters")
+    largest = max(float(result) for result in found if result.n)
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0  # squares of 1 or so, whatever the size
+    return Result(unit * math.sqrt(sum((float(r) / unit) ** 2 * (r.n / n) for r in found if r.n)), n=n)
 
 
 def root_mean_square(values: ArrayLike, since: ArrayLike | None = None) -> Result:
@@ -101,21 +84,3 @@ def _sum_of_squares(now: NDArray[Any], before: NDArray[Any] | None, exponent: in
                 block -= np.ldexp(before[start : start + _BLOCK].astype(np.float64), -exponent)
             total += float(np.vdot(block, block))
     return total
-
-
-def tensors_of(recording: Recording, buffers: Sequence[str]) -> tuple[Tensor, ...]:
-    """The table of the recorded parameters without buffers; one tensor of all where there is no table.
-
-    A state_dict also holds what is not trained: statistics of batch normalisation, and the number of batches seen,
-    which alone would outweigh all parameters.
-    """
-    if "weights/layer" not in recording:
-        count = recording.shape("weights/weights")[2]
-        return (Tensor("all", slice(0, count), (count,)),)
-    columns = (recording.whole(f"weights/{name}") for name in ("layer", "layer_start", "layer_stop", "layer_shape"))
-    found = []
-    for name, start, stop, shape in zip(*columns, strict=True):
-        if str(name).rpartition(".")[2] not in buffers:
-            sizes = tuple(int(size) for size in str(shape).split("x") if size)
-            found.append(Tensor(str(name), slice(int(start), int(stop)), sizes))
-    return tuple(found)

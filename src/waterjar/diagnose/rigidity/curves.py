@@ -64,7 +64,7 @@ def first_epoch_at(
     """
     values = np.asarray(curve, np.float64)
     if values.ndim < 1 or values.shape[-1] == 0:
-        raise WaterjarError(f"the curve has shape {values.shape}: at least one evaluation would be right")
+        raise WaterjarError(f"the curve has shape {values.shape}: expected at least one evaluation")
     axis = check_epochs(epochs, values.shape[-1], "epochs")
     level = np.asarray(threshold, np.float64)
     gone = np.isnan(values)
@@ -93,7 +93,7 @@ def check_curve(curve: ArrayLike, name: str) -> Floats:
         raise WaterjarError(f"{name}: numbers are needed, one accuracy per evaluation ({error})") from error
     if values.ndim != 1 or values.size == 0:
         raise WaterjarError(
-            f"{name} has shape {values.shape}: one accuracy per evaluation would be right, shape (epoch,); "
+            f"{name} has shape {values.shape}: expected one accuracy per evaluation, shape (epoch,); "
             "call it once per seed, or measure the study"
         )
     check_accuracies(values, name)
@@ -138,7 +138,7 @@ def check_epochs(epochs: ArrayLike | None, n: int, name: str) -> Floats:
 def check_window(window: object) -> int:
     """How many evaluations a trailing mean takes: a whole number from 1 on."""
     if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 1:
-        raise WaterjarError(f"window={window!r}: a whole number of evaluations, at least 1, would be right")
+        raise WaterjarError(f"window={window!r}: expected a whole number of evaluations, at least 1")
     return int(window)
 
 

@@ -26,7 +26,7 @@ def export(result: xr.Dataset, *, confidence: float = 0.95) -> dict[str, dict[st
 
     `result` is what `measure` returned for a study. What is missing is None, since JSON has no NaN.
     """
-    if not 0 < confidence < 1:
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise WaterjarError(f"confidence={confidence!r}: expected a number between 0 and 1")
     if "cell" not in result.dims:
         raise WaterjarError("this is the result of one run: measure a study to export it")

@@ -28,6 +28,7 @@ __all__ = [
     "Reservoir",
     "State",
     "Wants",
+    "learner_of",
     "make",
     "names",
     "parse",
@@ -49,6 +50,18 @@ def presets(name: str) -> Mapping[str, Preset]:
     module = by_name.module_in(sys.modules[__name__], "learner", name)
     found: Mapping[str, Preset] = getattr(module, "PRESETS", {})
     return found
+
+
+def learner_of(preset: str) -> str:
+    """The learner that a preset is of.
+
+    >>> learner_of("derpp_einstellung")
+    'derpp'
+    """
+    owners = {one: name for name in names() for one in presets(name)}
+    if preset not in owners:
+        raise unknown_name("preset", preset, owners)
+    return owners[preset]
 
 
 def parse(name: str, settings: Mapping[str, object], preset: str | None = None) -> BaseModel:

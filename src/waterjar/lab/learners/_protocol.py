@@ -104,4 +104,4 @@ class Preset:
 
     settings: Mapping[str, object]
     training: Mapping[str, object] = field(default_factory=dict)
-    """`n_epochs`, `batch_size`: not read here, but by who declares the study."""
+    """`n_epochs` (of each task) and `batch_size`; a study file that names the preset brings them, see the docs."""

@@ -22,7 +22,7 @@ def declare(content: Mapping[str, Any], where: str = "study") -> Declared:
     """Validate a declaration, and every run that it expands to; a wrong one is a `WaterjarError`, a fault a line."""
     kind = content.get("kind")
     if kind is None:
-        raise WaterjarError(f"{where}: kind is missing; kind: {' or kind: '.join(kinds.names())} would be right")
+        raise WaterjarError(f"{where}: kind is missing: expected kind: {' or kind: '.join(kinds.names())}")
     if kind not in kinds.names():
         raise WaterjarError(f"{where}: kind: {unknown('name', str(kind), kind, kinds.names())}")
     return kinds.of(kind).declare(content, where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -42,6 +42,11 @@ class Resources(BaseModel):
     """Threads of torch in each of them. Sums in another order round otherwise, so keep it over a study."""
     device: Device = "auto"
     checkpoint_seconds: Annotated[float, Field(gt=0.0)] = 60.0
+    """Between two checkpoints of a run."""
+    gpu_memory_limit: Annotated[float, Field(gt=0.0)] | None = None
+    """Megabytes (10^6 bytes) that a run may take on a CUDA device; see `notes` for what is told about it."""
+    checkpoint_frequency: Literal["task"] | None = None
+    """Accepted, and not acted on: checkpoints are written every `checkpoint_seconds`."""
 
 
 def faulty(where: str, found: list[str]) -> WaterjarError:

@@ -8,6 +8,7 @@ that replaces workers that were killed (see `local_pool`); with another executor
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError
@@ -22,11 +23,13 @@ from waterjar.lab.study.declaration import expand
 from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Declared
 from waterjar.lab.study.local_pool import LocalPool, reason
+from waterjar.lab.study.remarks import notes
 from waterjar.run.root import NotARunError, read_root
 from waterjar.run.store import ROOT
 from waterjar.run.study import Study, create_study, open_study
 
 DATA = ".waterjar/data"
+_LOG = logging.getLogger(__name__)
 
 
 class Future(Protocol):
@@ -97,11 +100,14 @@ def run(
     """Run what is not yet there, and open the declared runs; others that stand in `out` are left alone.
 
     `executor` runs the jobs; by default a pool of spawned processes. `watch` is called with the jobs every
-    `poll_seconds` (and a last time with True). Runs that fail do not stop the others; they are named at the end.
+    `poll_seconds` (and a last time with True). Runs that fail do not stop the others; they are named at the end. What
+    `notes` has to say, before the first run and after the last, is logged as warnings.
     """
     resolve_device(declaration.resources.device)
     data = load(declaration.data.name, **declaration.data.settings)
     jobs = plan(declaration, out, data)
+    for note in notes(declaration):
+        _LOG.warning("%s", note)
     told = declaration.model_dump(mode="json", exclude={"data": {"settings": {"path"}}})
     create_study(out, told, replace=True, runs=[job.path.name for job in jobs])
     cache = to_cache(data, out / DATA)
@@ -142,7 +148,10 @@ def run(
     if failed:
         raise _failed(failed, len(waiting), out)
     declared = {job.path.name for job in jobs}
-    return open_study(out).select(lambda entry: entry.name in declared)
+    done = open_study(out).select(lambda entry: entry.name in declared)
+    for note in notes(declaration, done):
+        _LOG.warning("%s", note)
+    return done
 
 
 def _submit(pool: LocalPool | None, executor: Executor | None, name: str, call: tuple[Any, ...]) -> Future:

@@ -75,7 +75,7 @@ def _check_within(key: str, sweep: Mapping[str, tuple[Any, ...]], where: str) ->
                 if not isinstance(place, Mapping):
                     raise WaterjarError(
                         f"{where}: sweep over '{outer}' has the value {value!r}, in which '{key}' cannot be swept: "
-                        "a mapping would be right"
+                        "expected a mapping"
                     )
                 place = place.get(part, _ABSENT)
                 if place is _ABSENT:

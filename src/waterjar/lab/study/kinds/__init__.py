@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from waterjar.diagnose.analysis import Analysis
 from waterjar.lab import by_name
 from waterjar.lab.data import ImageData
 from waterjar.lab.study.job import Job, Laid
@@ -37,6 +38,11 @@ class Declared(Protocol):
     @property
     def resources(self) -> Resources:
         """How it is computed."""
+        ...
+
+    @property
+    def analysis(self) -> Analysis:
+        """What is measured and drawn of it, and how."""
         ...
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:

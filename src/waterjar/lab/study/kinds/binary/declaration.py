@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from waterjar.diagnose.registry import Family, families
-from waterjar.diagnose.study import check_settings
+from waterjar.diagnose.analysis import Analysis
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab.binary import BinaryConfig, learners, networks
 from waterjar.lab.binary.class_tasks import task_name
@@ -27,8 +26,17 @@ from waterjar.lab.config import Count, Seed
 from waterjar.lab.faults import Behind, behind_name, faults, unknown
 from waterjar.lab.study.parts import STRICT, Data, check_number, faulty
 from waterjar.lab.study.parts import Resources as CommonResources
+from waterjar.lab.study.spelling import with_analysis, with_resources
 from waterjar.lab.study.sweep import combinations
 
+PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "seed": {
+        "plasticity": {"tau": 0.1, "energy": 0.99},
+        "geometry": {"n_t": 50, "simulate_every": 100, "n_trials": 100},
+    },
+}
+"""Name -> family -> settings of the analysis; `seed` has those that the experiment's first authors wrote down."""
+_FAMILIES = ("continual", "plasticity", "geometry")
 _SWEPT = ("tasks", "training", "network", "recording")
 """The sections whose settings can be swept: algorithms and repeats have lists of their own."""
 
@@ -77,23 +85,14 @@ class Resources(CommonResources):
     """How the repeats of a run are trained: loop, vmap, processes, or whichever a short measurement finds quickest."""
 
 
-class Analysis(BaseModel):
-    """What `waterjar run` measures and draws when the training is done; runs do not depend on it."""
-
-    model_config = STRICT
-
-    families: tuple[str, ...] = ("continual", "plasticity", "geometry")
-    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Family -> its settings, such as {"geometry": {"n_t": 50}}."""
-    figures: bool = True
-
-
 class Declaration(BaseModel):
     """A study of continual binary tasks."""
 
     model_config = STRICT
 
     kind: Literal["binary"]
+    preset: str | None = None
+    """Settings of the analysis that go by one name, see `PRESETS`; the file's own go before them."""
     experiment_name: str = "binary"
     data: Data = Data()
     channels: Literal[1, 3] = 3
@@ -123,7 +122,7 @@ class Declaration(BaseModel):
 def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
     """Validate a declaration, and every run that it expands to."""
     declaration = _validated(content, where)
-    found = _faults_of_analysis(declaration)
+    found = _unrecorded(declaration)
     if not declaration.algorithms:
         found.append("setting 'algorithms' is empty: at least one is needed")
     if found:
@@ -152,13 +151,41 @@ def expand(declaration: Declaration, where: str = "study") -> list[BinaryConfig]
 
 
 def _validated(content: Mapping[str, Any], where: str) -> Declaration:
-    whole = dict(content)
+    whole, found = with_resources(content)
     if isinstance(whole.get("algorithms"), list | tuple):  # a bare name is short for a mapping with nothing but it
         whole["algorithms"] = [_spelled_out(entry) for entry in whole["algorithms"]]
-    found = faults(Declaration, whole)
+    preset = whole.get("preset")
+    if isinstance(preset, str) and preset not in PRESETS:
+        found.append(unknown("preset", preset, preset, PRESETS))
+    settings = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
+    whole, more = with_analysis(whole, _default_analysis(whole.get("algorithms")), settings)
+    found += faults(Declaration, whole) + more
     if found:
         raise faulty(where, found)
     return Declaration.model_validate(whole)
+
+
+def _default_analysis(algorithms: object) -> dict[str, Any]:
+    """The section `analysis` where a file is silent: all are compared with the first algorithm."""
+    default: dict[str, Any] = {"families": list(_FAMILIES), "lead": _FAMILIES[0]}
+    given = Declaration.model_fields["algorithms"].default if algorithms is None else algorithms
+    first = given[0] if isinstance(given, list | tuple) and given else None
+    method = _method(_spelled_out(first))
+    if method is None:
+        return default  # told where the types are judged
+    ignore = ["learner_settings", "options", "recording"]
+    return {**default, "baseline": {"where": {"method": method}, "ignore": ignore, "tell": ["training"]}}
+
+
+def _method(algorithm: object) -> str | None:
+    """What the runs of an algorithm are called, as `BinaryConfig.method` has it; None of one that is none."""
+    plain = algorithm.model_dump() if isinstance(algorithm, Algorithm) else algorithm
+    if not isinstance(plain, Mapping):
+        return None
+    options = plain.get("options")
+    given = options if isinstance(options, list | tuple) else ()
+    names = [one.get("name") if isinstance(one, Mapping) else one for one in given]
+    return "+".join(map(str, [plain.get("learner"), *names]))
 
 
 def _spelled_out(entry: object) -> object:
@@ -210,47 +237,26 @@ def _variants(declaration: Declaration, where: str) -> list[Declaration]:
     return [_validated(variant, f"{where}: sweep") for variant in swept]
 
 
-def _faults_of_analysis(declaration: Declaration) -> list[str]:
-    analysis, known = declaration.analysis, families()
-    found = [
-        f"analysis.families: {unknown('family', name, name, known)}" for name in analysis.families if name not in known
-    ]
-    for name, settings in analysis.settings.items():
-        if name not in analysis.families:
-            found.append(f"analysis.settings.{name}: {name} is not among analysis.families {list(analysis.families)}")
-        elif name in known:
-            defaults = known[name].defaults
-            wrong = [
-                f"analysis: {unknown('setting', f'settings.{name}.{key}', key, defaults)}"
-                for key in settings
-                if key not in defaults
-            ]
-            found += wrong or _refused(known[name], settings) or _unrecorded(declaration, name, settings)
-    return found
-
-
-def _refused(family: Family, settings: Mapping[str, Any]) -> list[str]:
-    try:
-        check_settings(family, settings)
-    except WaterjarError as error:
-        return [f"analysis.settings.{family.name}: {str(error).removeprefix(f'{family.name}: ')}"]
-    return []
-
-
-def _unrecorded(declaration: Declaration, family: str, settings: Mapping[str, Any]) -> list[str]:
+def _unrecorded(declaration: Declaration) -> list[str]:
     """Layers and sets that runs of this declaration will not have; where they are swept, that is told later."""
     if declaration.sweep:
         return []
-    kept = declaration.recording.eval_tasks if family != "continual" else None
-    tasks = range(declaration.tasks.number) if kept is None else kept
-    there = {"layers": declaration.recording.features, "eval_sets": [task_name(task) for task in tasks]}
-    return [
-        str(unknown_name(f"analysis.settings.{family}: {key}", name, options))
-        for key, options in there.items()
-        for name in _listed(settings.get(key))
-        if name not in options
-    ]
+    every = range(declaration.tasks.number)
+    found = []
+    for family, settings in declaration.analysis.settings.items():
+        kept = declaration.recording.eval_tasks if family != "continual" else None
+        sets = [task_name(task) for task in (every if kept is None else kept)]
+        there = {"layers": declaration.recording.features, "eval_sets": sets}
+        found += [
+            str(unknown_name(f"analysis.settings.{family}: {key}", name, options))
+            for key, options in there.items()
+            for name in _listed(settings.get(key))
+            if name not in options
+        ]
+    return found
 
 
 def _listed(names: Any) -> list[Any]:
+    if isinstance(names, Mapping):  # what a family calls a set -> the set
+        return list(names.values())
     return [names] if isinstance(names, str) else list(names or ())

@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from waterjar.diagnose.analysis import Analysis
 from waterjar.errors import WaterjarError
 from waterjar.lab import learners, networks
 from waterjar.lab import shortcuts as shortcut_kinds
 from waterjar.lab.by_name import module_in
 from waterjar.lab.config import (
     Augmentation,
-    Count,
     Planting,
     Recording,
     RunConfig,
@@ -24,9 +24,18 @@ from waterjar.lab.config import (
     Tasks,
     Training,
 )
-from waterjar.lab.faults import Behind, behind_name, faults, unknown
+from waterjar.lab.faults import faults
 from waterjar.lab.learners.sgd import Settings as BaselineSettings
+from waterjar.lab.study.kinds.einstellung.strategies import (
+    Backbone,
+    Strategy,
+    backbone_of,
+    faults_of_training,
+    strategy_of,
+    with_presets,
+)
 from waterjar.lab.study.parts import STRICT, Data, Resources, check_number, faulty
+from waterjar.lab.study.spelling import with_analysis, with_resources
 from waterjar.lab.study.sweep import combinations
 
 _LISTS = ("seeds", "backbones", "strategies", "scenarios")
@@ -34,57 +43,18 @@ _SWEPT = ("tasks", "shortcut", "augmentation", "training", "recording", "baselin
 """The sections whose settings can be swept: data, seeds, networks and learners have lists of their own."""
 
 
-class Strategy(BaseModel):
-    """A learner with its settings; a preset's come first."""
-
-    model_config = STRICT
-
-    learner: str
-    preset: str | None = None
-    settings: dict[str, Any] = Field(default_factory=dict)
-
-    @classmethod
-    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
-        """The settings of the learner; those of a preset come first."""
-        name, preset = values.get("learner"), values.get("preset")
-        there = behind_name(learners, "learner", name, at)
-        if there.settings is None or not isinstance(preset, str):
-            return there
-        known = learners.presets(str(name))
-        if preset not in known:
-            return Behind([f"{at}: {unknown(f'learner {name!r}: preset', preset, preset, known)}"], there.settings)
-        return there._replace(preset=known[preset].settings)
-
-
-class Backbone(BaseModel):
-    """A network with its settings."""
-
-    model_config = STRICT
-
-    name: str
-    settings: dict[str, Any] = Field(default_factory=dict)
-
-    @classmethod
-    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
-        """The settings of the network."""
-        return behind_name(networks, "network", values.get("name"), at)
-
-
-class Analysis(BaseModel):
-    """What the diagnosis of the study uses; runs do not depend on it."""
-
-    model_config = STRICT
-
-    threshold: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.6
-    window: Count = 3
-    statistical_tests: bool = True
-    attention_analysis: bool = False
-    generate_plots: bool = True
-    export_formats: tuple[Literal["csv", "json", "png", "pdf", "svg", "latex", "markdown", "html"], ...] = (
-        "csv",
-        "json",
-        "png",
-    )
+DEFAULT_ANALYSIS: Mapping[str, Any] = {
+    "families": None,
+    "export_formats": ["png"],
+    "baseline": {
+        "where": {"scenario": "scratch_t2"},
+        # The first task, which the baseline never sees, is no condition of the comparison.
+        "ignore": ["learner_settings", "recording", "augmentation.t1", "training.epochs_t1"],
+        "tell": ["training.batch_size", "training.epochs_t2"],
+    },
+    "lead": "rigidity",
+}
+"""The section `analysis` where a file is silent; it is written into the study."""
 
 
 class Declaration(BaseModel):
@@ -109,7 +79,7 @@ class Declaration(BaseModel):
     sweep: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
     """Dotted setting -> values: every combination is run, such as {"shortcut.rate": [0.25, 0.5, 1.0]}."""
     resources: Resources = Resources()
-    analysis: Analysis = Analysis()
+    analysis: Analysis = Analysis.model_validate(DEFAULT_ANALYSIS)
 
 
 def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
@@ -118,6 +88,9 @@ def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
     found = [fault for name in _LISTS for fault in _repeated(name, getattr(declaration, name))]
     if found:
         raise faulty(where, found)
+    written = declaration.training.model_fields_set | _swept_training(declaration.sweep)
+    strategies = tuple(with_presets(one, written) for one in declaration.strategies)
+    declaration = declaration.model_copy(update={"strategies": strategies})
     expand(declaration, where)
     return declaration
 
@@ -163,16 +136,25 @@ def _as_used(variant: Declaration, first: Declaration, scenario: Scenario) -> De
 
 
 def _validated(content: Mapping[str, Any], where: str) -> Declaration:
-    whole = dict(content)
+    own, found = with_resources(content)
+    own, more = with_analysis(own, DEFAULT_ANALYSIS)
+    whole = dict(own)
     for name, key in (("strategies", "learner"), ("backbones", "name")):
         if isinstance(whole.get(name), list | tuple):  # a bare name is short for a mapping with nothing but it
             whole[name] = [{key: entry} if isinstance(entry, str) else entry for entry in whole[name]]
-    found = faults(Declaration, whole)
+    found += faults(Declaration, whole) + faults_of_training(whole.get("strategies")) + more
     if isinstance(whole.get("baseline"), Mapping):
         found += faults(BaselineSettings, whole["baseline"], "baseline")
     if found:
         raise faulty(where, found)
-    return Declaration.model_validate(dict(content))
+    return Declaration.model_validate(own)
+
+
+def _swept_training(sweep: Mapping[str, tuple[Any, ...]]) -> set[str]:
+    """Settings of the training that are swept, alone or with the whole section."""
+    alone = {key.removeprefix("training.") for key in sweep if key.startswith("training.")}
+    sections = [value for value in sweep.get("training", ()) if isinstance(value, Mapping)]
+    return alone.union(*sections)
 
 
 def _repeated(name: str, values: tuple[object, ...]) -> list[str]:
@@ -190,16 +172,8 @@ def _repeated(name: str, values: tuple[object, ...]) -> list[str]:
 def _spelled_out(name: str, value: object) -> str:
     """A bare name and a mapping with nothing but it are the same."""
     if isinstance(value, str):
-        value = {"strategies": _strategy, "backbones": _backbone}.get(name, str)(value)
+        value = {"strategies": strategy_of, "backbones": backbone_of}.get(name, str)(value)
     return repr(value)
-
-
-def _strategy(given: str | Strategy) -> Strategy:
-    return Strategy(learner=given) if isinstance(given, str) else given
-
-
-def _backbone(given: str | Backbone) -> Backbone:
-    return Backbone(name=given) if isinstance(given, str) else given
 
 
 def _baseline(declaration: Declaration, scenario: Scenario) -> Strategy:
@@ -215,7 +189,7 @@ def _config(
     strategy: str | Strategy,
     where: str,
 ) -> RunConfig:
-    network, chosen = _backbone(backbone), _strategy(strategy)
+    network, chosen = backbone_of(backbone), strategy_of(strategy)
     if scenario == "sequential" and chosen.learner == "joint":
         raise WaterjarError(
             f"{where}: strategy 'joint' trains all tasks at once: it is the scenario interleaved, not sequential"
@@ -231,7 +205,7 @@ def _config(
         tasks=declaration.tasks,
         shortcut=_planting(declaration.shortcut),
         augmentation=declaration.augmentation,
-        training=declaration.training,
+        training=Training.model_validate({**declaration.training.model_dump(), **chosen.training}),
         recording=declaration.recording,
         seed=seed,
     )

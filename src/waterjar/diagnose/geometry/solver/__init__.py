@@ -1,0 +1,1 @@
+"""The compiled part: projections on cones, and what is calculated of their anchors. Nothing here knows of runs."""

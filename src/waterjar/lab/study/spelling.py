@@ -1,0 +1,109 @@
+"""What a person wrote under the names that declarations have: words of the seed, and a filled-in section `analysis`.
+
+The seed's study file says `max_parallel_jobs` beside `seeds`, and `generate_plots` in its section `analysis`. Both are
+taken, so that its file is a declaration as it stands; what is written into the study has the names of `Declaration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from waterjar.diagnose.analysis import WORDS, Analysis, spelled_out
+from waterjar.diagnose.registry import families
+from waterjar.errors import WaterjarError
+from waterjar.lab.faults import unknown
+
+_RESOURCES = {
+    "max_parallel_jobs": "workers",
+    "gpu_memory_limit": "gpu_memory_limit",
+    "checkpoint_frequency": "checkpoint_frequency",
+}
+"""Words at the top of the seed's file -> the field of `resources` that each stands for."""
+
+
+def with_resources(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The content with the seed's words for resources in their section, and what is wrong with them.
+
+    >>> with_resources({"seeds": [1], "max_parallel_jobs": 2})
+    ({'seeds': [1], 'resources': {'workers': 2}}, [])
+    """
+    moved = {field: content[word] for word, field in _RESOURCES.items() if word in content}
+    if not moved:
+        return dict(content), []
+    rest = {key: value for key, value in content.items() if key not in _RESOURCES}
+    section = _written(rest.get("resources", {}))
+    if not isinstance(section, Mapping):
+        return rest, []  # told where the types are judged
+    found = [
+        f"{word} is another word for resources.{field}, and they differ ({content[word]!r} and {section[field]!r}): "
+        "leave one of them out"
+        for word, field in _RESOURCES.items()
+        if field in moved and field in section and section[field] != moved[field]
+    ]
+    return {**rest, "resources": {**moved, **section}}, found
+
+
+def with_analysis(
+    content: Mapping[str, Any], defaults: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]] | None = None
+) -> tuple[dict[str, Any], list[str]]:
+    """The content with its section `analysis` spelled out and filled in, and what is wrong with that section.
+
+    `defaults` of the kind of study stand where the file is silent, field by field. `settings` are those of a preset,
+    by family: the file's own go before them, and families that are not measured do without.
+    """
+    section = _written(content.get("analysis", {}))
+    if not isinstance(section, Mapping):
+        return dict(content), []  # told where the types are judged
+    found = _unknown_keys(section)
+    if not found:
+        try:
+            section = spelled_out({str(key): value for key, value in section.items()})
+        except WaterjarError as error:
+            found = [str(error)]
+    if found:
+        return {**content, "analysis": dict(defaults)}, found
+    whole = {**defaults, **section}
+    wanted = whole.get("families")
+    if isinstance(wanted, list | tuple) and "lead" not in section and whole.get("lead") not in wanted:
+        whole["lead"] = next((name for name in wanted if name in families()), None)
+    own = whole.get("settings", {})
+    if settings and isinstance(own, Mapping):
+        used = {family: dict(values) for family, values in settings.items() if wanted is None or family in wanted}
+        beside = {family: values for family, values in own.items() if family not in used}
+        whole["settings"] = {family: _over(values, own.get(family, {})) for family, values in used.items()} | beside
+    return {**content, "analysis": whole}, _faults(whole)
+
+
+def _written(section: object) -> object:
+    """What was written of a section, where it was given as a model."""
+    return section.model_dump(mode="json", exclude_unset=True) if isinstance(section, BaseModel) else section
+
+
+def _over(preset: Mapping[str, Any], given: object) -> object:
+    return {**preset, **given} if isinstance(given, Mapping) else given
+
+
+def _unknown_keys(section: Mapping[str, Any]) -> list[str]:
+    """Keys that are no field of the section, no other word for one and no setting of a family."""
+    places = {
+        setting: f"analysis.settings.{name}.{setting}"
+        for name, family in families().items()
+        for setting in family.settings_model.model_fields
+    }
+    fields = Analysis.model_fields
+    return [
+        unknown("setting", f"analysis.{key}", key, fields, places)
+        for key in map(str, section)
+        if key not in fields and key not in WORDS and key not in places and "." not in key
+    ]
+
+
+def _faults(section: Mapping[str, Any]) -> list[str]:
+    """Families and settings that there are not; a section of wrong types is told where those are judged."""
+    try:
+        return Analysis.model_validate(section).faults()
+    except ValidationError:
+        return []
