@@ -20,7 +20,7 @@ from waterjar.run.study import Study
 from waterjar.view.numbers import estimate, number, one_line, panel_title, quantity
 from waterjar.view.report import Model, compose, write
 from waterjar.view.report.blocks import Callout, Chart, Report, Section, Table, Verdicts
-from waterjar.view.report.charts.estimates import Spot, estimates_panel
+from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.charts.theme import keys_of
 from waterjar.view.report.headline import headline
 from waterjar.view.report.renderers import html
@@ -144,9 +144,10 @@ def test_first_screen_and_opening_say_what_names_a_benign_transfer(small_report:
     assert "upper bounds lie below the margin:" in str(rigidity.blocks[0])
 
 
-def test_a_spot_without_a_value_or_an_interval_says_so() -> None:
-    spots = [Spot("a", NAN, NAN, NAN, 0, note="no value"), Spot("b", 1.0, NAN, NAN, 1)]
-    panel = estimates_panel(spots, keys_of(["a", "b"]), title="x")
+def test_an_estimate_without_a_value_or_an_interval_says_so() -> None:
+    rows = [("a", 1, NAN, NAN, NAN, NAN, 0), ("b", 1, NAN, 1.0, NAN, NAN, 1)]
+    frame = pd.DataFrame(rows, columns=["cell", "seed", "value", "mean", "low", "high", "n"])
+    panel = estimates_panel(frame, keys_of(["a", "b"]), title="x", notes={"a": "no value"})
     assert [note["text"] for note in panel["layout"]["annotations"]] == ["no value"]
     assert "no interval" in panel["data"][0]["hovertemplate"] and "error_x" not in panel["data"][0]
 

@@ -13,7 +13,7 @@ from waterjar.errors import WaterjarError
 from waterjar.view import figures
 from waterjar.view.numbers import estimate, label, number, panel_title
 from waterjar.view.report.blocks import Block, Chart, Table, Text
-from waterjar.view.report.charts.estimates import Spot, estimates_panel, seeds_of
+from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.model import Model
 
@@ -30,8 +30,11 @@ def blocks(model: Model) -> list[Block]:
         return correlations
     panels = []
     for metric, part in frame.groupby("metric", sort=False):
-        spots = [_spot(str(cell), rows, tested) for cell, rows in part.groupby("cell", sort=False)]
-        panels.append(estimates_panel(spots, model.keys, title=panel_title(find_metric(str(metric))), zero=False))
+        cells = part.drop_duplicates("cell")
+        notes = {line.cell: _said_of(line) for line in cells.itertuples()}
+        hollow = cells.loc[~(cells["significant"] | cells["is_baseline"]), "cell"].tolist() if tested else []
+        title = panel_title(find_metric(str(metric)))
+        panels.append(estimates_panel(part, model.keys, title=title, notes=notes, hollow=hollow, zero=False))
     level = f"{100 * (1 - frame.attrs['alpha']):g} % t interval"
     caption = f"A dot is a seed, the larger marker the mean with its {level}"
     against = "; p is that of the difference to the baseline after correction over all tests shown. Filled where it is "
@@ -50,16 +53,12 @@ def blocks(model: Model) -> list[Block]:
     return [chart, *_table(model, list(frame["metric"].unique())), *correlations]
 
 
-def _spot(cell: str, rows: pd.DataFrame, tested: bool) -> Spot:
-    first = rows.iloc[0]
-    note = "baseline" if first["is_baseline"] else ""
-    if not math.isnan(first["p_corrected"]):
-        note = f"p = {number(first['p_corrected'])}{first['stars']}"
-    if math.isnan(first["mean"]):
-        note = "no value"
-    hollow = tested and not first["significant"] and not first["is_baseline"]
-    numbers = (first["mean"], first["low"], first["high"], int(first["n"]))
-    return Spot(cell, *numbers, seeds_of(rows), note=note, open=hollow)
+def _said_of(line: Any) -> str:
+    if math.isnan(line.mean):
+        return "no value"
+    if math.isnan(line.p_corrected):
+        return "baseline" if line.is_baseline else ""
+    return f"p = {number(line.p_corrected)}{line.stars}"
 
 
 def _alt(frame: pd.DataFrame) -> str:

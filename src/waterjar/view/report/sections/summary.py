@@ -12,7 +12,7 @@ from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.view import figures
 from waterjar.view.numbers import counted, estimate, label, listed, number, one_line, panel_title
 from waterjar.view.report.blocks import Block, Callout, Chart, Heading, Items, Text, Verdict, Verdicts
-from waterjar.view.report.charts.estimates import Spot, estimates_panel, seeds_of
+from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.headline import SHORT, headline, seen
 from waterjar.view.report.model import Model
 
@@ -172,8 +172,12 @@ def _chart(model: Model) -> list[Block]:
     about = figures.describe("eri_summary")
     panels = []
     for metric, part in frame.groupby("metric", sort=False):
-        spots = [_spot(str(cell), rows) for cell, rows in part.groupby("cell", sort=False)]
-        panels.append(estimates_panel(spots, model.keys, title=label(find_metric(str(metric)))))
+        ran, never = (part.groupby("cell", sort=False)["censored"].agg(how) for how in ("size", "sum"))
+        empty = set(part.loc[part["mean"].isna(), "cell"])
+        notes = dict.fromkeys(empty, "no value")
+        notes |= {cell: f"{never[cell]} of {ran[cell]} seeds censored" for cell in never.index[never > 0]}
+        title = label(find_metric(str(metric)))
+        panels.append(estimates_panel(part, model.keys, title=title, notes=notes, hollow=set(never.index[never > 0])))
     return [
         Chart(
             name="eri_summary",
@@ -188,16 +192,6 @@ def _chart(model: Model) -> list[Block]:
             figure="eri_summary",
         )
     ]
-
-
-def _spot(cell: str, rows: pd.DataFrame) -> Spot:
-    first = rows.iloc[0]
-    never = int(rows["censored"].sum())
-    note = f"{never} of {len(rows)} seeds censored" if never and first["metric"] == "ad" else ""
-    if math.isnan(first["mean"]) and not note:
-        note = "no value"
-    numbers = (first["mean"], first["low"], first["high"], int(first["n"]))
-    return Spot(cell, *numbers, seeds_of(rows), note=note, open=bool(never))
 
 
 def _alt(frame: pd.DataFrame) -> str:
