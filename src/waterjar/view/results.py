@@ -72,8 +72,12 @@ def diagnosis_of(source: Source, needs: Sequence[str], settings: Mapping[str, An
     for need in needs:
         able = need.split("|")
         for name in able:
+            known, used, given = before.results.get(name), before.settings(name), own.get(name, {})
             try:
-                results[name] = _result(source, before, find_family(name), own.get(name, {}))
+                if known is not None and (not given or dump(find_family(name).settings({**used, **given})) == used):
+                    results[name] = known
+                else:
+                    results[name] = _measure(source, before, find_family(name), {**used, **given})
             except WaterjarError as error:
                 if len(able) == 1 or name in own:
                     raise
@@ -83,15 +87,9 @@ def diagnosis_of(source: Source, needs: Sequence[str], settings: Mapping[str, An
     return replace(before, results=results, passed_over={**before.passed_over, **refused})
 
 
-def _result(source: Source, before: Diagnosis, family: Family, given: Mapping[str, Any]) -> xr.Dataset:
-    known = before.results.get(family.name)
-    if known is not None:
-        used = before.settings(family.name)
-        full = dump(family.settings({**used, **given}))
-        if full == used:
-            return known
-        given = full
-    elif not given and family.name in before.passed_over:
+def _measure(source: Source, before: Diagnosis, family: Family, given: Mapping[str, Any]) -> xr.Dataset:
+    """A family that was not measured before, or with other settings."""
+    if not given and family.name in before.passed_over:
         raise WaterjarError(before.passed_over[family.name])
     if isinstance(source, Run):  # beside a lone run nothing is kept
         found = family.measure(source, **given)

@@ -15,7 +15,7 @@ from view.figures.whole_runs import whole_run
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.view import figures
-from waterjar.view.figures._series import course, has_course, that_matter
+from waterjar.view.figures._series import course, has_course, main_metrics
 from waterjar.view.style import COLOURS
 
 NAME = "metric_traces"
@@ -271,8 +271,8 @@ def test_fifteen_tasks_of_twenty_epochs_keep_to_the_paper(tmp_path: Path) -> Non
 
 def test_only_what_goes_on_is_shown_by_default(whole: Diagnosis) -> None:
     continual = Diagnosis(whole.study, {name: whole.results[name] for name in ("continual", "rigidity")})
-    assert "patched_accuracy" in that_matter(continual) and "capacity" not in that_matter(continual)
-    shown = that_matter(continual, with_course=True)
+    assert "patched_accuracy" in main_metrics(continual) and "capacity" not in main_metrics(continual)
+    shown = main_metrics(continual, with_course=True)
     assert shown[:3] == ["average_accuracy", "learning_accuracy", "forgetting"] and "patched_accuracy" not in shown
     assert not has_course(continual, "capacity") and not has_course(continual, "average_anytime_accuracy")
     with pytest.raises(WaterjarError, match="metric 'capacity' has no value here: geometry did not measure it"):

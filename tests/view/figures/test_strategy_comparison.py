@@ -122,7 +122,7 @@ def test_baseline_and_tests_are_those_that_the_study_declares(by_hand: waterjar.
 
 def test_where_nobody_names_a_baseline_it_is_the_first_cell(study: waterjar.Study) -> None:
     table = figures.data("strategy_comparison", study)
-    assert table[table.cell == "sgd"]["is_baseline"].all() and set(table["baseline"]) == {"better"}
+    assert table[table.cell == "better"]["is_baseline"].all() and set(table["baseline"]) == {"better"}
 
 
 def test_refusals(study: waterjar.Study) -> None:

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from waterjar.diagnose.registry import find_metric
-from waterjar.diagnose.registry import metrics as all_metrics
-from waterjar.diagnose.study import tidy
 from waterjar.errors import WaterjarError
 from waterjar.stats.correlation import cluster_order, correlate, correlation_matrix
 from waterjar.view.figures._heatmap import hatch, write_in
@@ -54,7 +51,20 @@ def data(
     `metrics` are by default those of METRICS that differ between runs. Metrics that are differences to a baseline are
     taken without the baseline's own runs, which are 0 by definition. `settings` go to the families of the metrics.
     """
-    runs = _runs(source, metrics, settings)
+    needs = NEEDS if metrics is None else list(dict.fromkeys(find_metric(name).family for name in metrics))
+    diagnosis = diagnosis_of(source, needs, settings)
+    measured = [n for n in METRICS if find_metric(n).scalar in diagnosis.results.get(find_metric(n).family, ())]
+    wanted = measured if metrics is None else list(dict.fromkeys(metrics))
+    rows = diagnosis.table(wanted)
+    relative = [name for name in wanted if find_metric(name).relative]
+    if relative:
+        rigidity = diagnosis.results["rigidity"]
+        baselines = rigidity["cell"].values[rigidity["pattern"].values == "baseline"]
+        rows = rows[~(rows["metric"].isin(relative) & rows["cell"].isin(baselines))]
+    runs = rows.pivot(index=["cell", "seed"], columns="metric", values="value")
+    runs = runs[[name for name in wanted if name in runs]]
+    if metrics is None:
+        runs = runs[[column for column in runs if runs[column].count() > 2 and runs[column].nunique() > 1]]
     if runs.shape[1] < 2:
         raise WaterjarError(
             f"two metrics that differ between runs are needed, and there are {runs.shape[1]} of them in {len(runs)} "
@@ -69,39 +79,6 @@ def data(
     found = found.sort_values(["x", "y"], key=lambda column: column.map(place), ignore_index=True)
     found.attrs = {"order": order, "runs": len(runs), "alpha": alpha, "method": method, "correction": correction}
     return found
-
-
-def _runs(source: Source, names: Sequence[str] | None, settings: dict[str, Any]) -> pd.DataFrame:
-    """One row per cell and seed, one column per metric."""
-    needs = NEEDS if names is None else list(dict.fromkeys(find_metric(name).family for name in names))
-    diagnosis = diagnosis_of(source, needs, settings)
-    wanted = [n for n in METRICS if n in all_metrics()] if names is None else list(dict.fromkeys(names))
-    parts = []
-    for name in wanted:
-        metric = find_metric(name)
-        result = diagnosis.results.get(metric.family)
-        if result is None or metric.scalar not in result:
-            if names is not None:
-                raise WaterjarError(f"metric '{name}' has no value here: {metric.family} did not measure it")
-            continue
-        rows = tidy(result, metric, diagnosis.study)
-        if metric.relative:
-            rows = rows[~rows["cell"].isin(_baselines(diagnosis.results["rigidity"]))]
-        parts.append(rows)
-    if not parts:
-        return pd.DataFrame()
-    table = pd.concat(parts).pivot(index=["cell", "seed"], columns="metric", values="value")[
-        [str(part["metric"].iloc[0]) for part in parts if len(part)]
-    ]
-    if names is not None:
-        return table
-    varied = [column for column in table if table[column].count() > 2 and table[column].nunique() > 1]
-    return table[varied]
-
-
-def _baselines(result: xr.Dataset) -> list[str]:
-    return [str(cell) for cell, kind in zip(result["cell"].values, result["pattern"].values, strict=True)
-            if str(kind) == "baseline"]  # fmt: skip
 
 
 def correlation_heatmap(

@@ -57,7 +57,10 @@ def write(report: Report, path: str | os.PathLike[str], form: str | None = None)
     module = import_module(f"waterjar.view.report.renderers.{'as_' + name if name in ('json', 'csv') else name}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        written: Path = module.write(report, target)
+        if hasattr(module, "write"):  # more than one text
+            module.write(report, target)
+        else:
+            target.write_text(module.render(report), encoding="utf-8")
     except OSError as error:
         raise WaterjarError(f"could not write {target}: {error.strerror or error}") from error
-    return written
+    return target

@@ -21,16 +21,15 @@ def files(report: Report) -> dict[str, str]:
     return {**made, "about.json": json.dumps(about, indent=2, ensure_ascii=False) + "\n"}
 
 
-def write(report: Report, path: Path) -> Path:
+def write(report: Report, path: Path) -> None:
     """Write a zip, or where the path has no suffix a folder."""
     if not path.suffix:
         path.mkdir(exist_ok=True)
         for name, text in files(report).items():
             (path / name).write_text(text, encoding="utf-8")
-        return path
+        return
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files(report).items():
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, text)
-    return path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -29,12 +28,6 @@ def render(report: Report) -> str:
         "sections": sections,
     }
     return json.dumps(plain(whole), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def write(report: Report, path: Path) -> Path:
-    """Write it."""
-    path.write_text(render(report), encoding="utf-8")
-    return path
 
 
 def _block(block: Block) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from waterjar._version import __version__
@@ -61,12 +60,6 @@ def render(report: b.Report) -> str:
         payload=Markup(embed(payload)),
         version=__version__,
     )
-
-
-def write(report: b.Report, path: Path) -> Path:
-    """Write the page."""
-    path.write_text(render(report), encoding="utf-8")
-    return path
 
 
 def embed(value: Any) -> str:

@@ -30,12 +30,11 @@ _HEAD = r"""\documentclass[10pt,a4paper]{article}
 """
 
 
-def write(report: b.Report, path: Path) -> Path:
+def write(report: b.Report, path: Path) -> None:
     """Write the document, and the charts as PDF beside it."""
     folder = folder_beside(path)
     pictures = {name: f"{folder.name}/{file}" for name, file in save_pictures(report, folder, ".pdf").items()}
     path.write_text(render(report, pictures), encoding="utf-8")
-    return path
 
 
 def render(report: b.Report, pictures: Mapping[str, str]) -> str:

@@ -15,12 +15,11 @@ _LONG = 200
 _MOST_ROWS = 60
 
 
-def write(report: b.Report, path: Path) -> Path:
+def write(report: b.Report, path: Path) -> None:
     """Write the text, and the charts as SVG beside it."""
     folder = folder_beside(path)
     pictures = {name: f"{folder.name}/{file}" for name, file in save_pictures(report, folder, ".svg").items()}
     path.write_text(render(report, pictures), encoding="utf-8")
-    return path
 
 
 def render(report: b.Report, pictures: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ _MOST_ROWS = 80
 _CODE_LINES = 150
 
 
-def write(report: b.Report, path: Path) -> Path:
+def write(report: b.Report, path: Path) -> None:
     """Write the report as PDF. The same report, the same bytes."""
     with house_style():
         from matplotlib.backends.backend_pdf import PdfPages  # noqa: PLC0415 - an extra
@@ -46,7 +46,6 @@ def write(report: b.Report, path: Path) -> Path:
             press.gap(10)
             press.words(f"Made by waterjar {__version__}. The same runs give the same file.", size=8, colour="#57606A")
             press.turn()
-    return path
 
 
 def _callout(press: Press, block: b.Callout) -> None:
