@@ -117,7 +117,7 @@ def test_errors(run_path: Path, tmp_path: Path) -> None:
             figures.draw("learning_curves", run, **options)
     with pytest.raises(WaterjarError, match="figure 'learning_curve' is unknown: did you mean 'learning_curves'"):
         figures.draw("learning_curve", run)
-    with pytest.raises(WaterjarError, match="a run, a study or a diagnosis is needed, not str"):
+    with pytest.raises(WaterjarError, match="expected a run, a study or a diagnosis, not str"):
         figures.draw("learning_curves", "path")
     with pytest.raises(WaterjarError, match=r"a figure is saved as .png, .pdf or .svg"):
         figures.save(figures.draw("learning_curves", run), tmp_path / "x.jpg")

@@ -183,7 +183,7 @@ def only_cells(diagnosis: Diagnosis, cells: Iterable[str]) -> Diagnosis:
             passed_over[family] = f"{family}: nothing was measured of it"
     names = {entry.name for entry in part.entries}
     seals = {name: state for name, state in diagnosis.seals.items() if name in names}
-    return Diagnosis(part, results, diagnosis.origin, passed_over, seals)
+    return replace(diagnosis, study=part, results=results, passed_over=passed_over, seals=seals)
 
 
 def folders(study: Study) -> dict[str, tuple[str, str]]:

@@ -23,10 +23,9 @@ from waterjar.view.style import save
 
 STUDY = Path({path!r})  # relative to this notebook; change it if the study has moved
 study = waterjar.open_study(STUDY).select("status != damaged")
-{where}found = diagnose(study, settings={settings})  # cached: only what has changed is measured again
+{where}found = diagnose(study, {how})  # cached: only what has changed is measured again
 study"""
-_VERDICT = """rigidity = found.results["rigidity"]
-for name, sentence in zip(rigidity["name"].values, rigidity["sentence"].values, strict=True):
+_VERDICT = """for name, sentence in found.sentences().items():
     print(f"{name}: {sentence}\\n")"""
 _TABLE = """found.table().groupby(["family", "metric", "name"], sort=False)["value"].agg(["mean", "std", "count"])"""
 _FREE = """# every number, one row per metric, cell and seed
@@ -38,14 +37,16 @@ def notebook(
 ) -> dict[str, Any]:
     """The notebook as plain data (nbformat 4.5); `study` is the path that it opens."""
     picked = f"study = study.select({where!r})\n" if where else ""
-    opening = _OPEN.format(path=study, where=picked, settings=repr(settings or {}))
+    baseline = None if report.source is None else report.source.analysis.baseline_name
+    how = f"settings={settings or {}!r}" + (f", baseline={baseline!r}" if baseline else "")
+    opening = _OPEN.format(path=study, where=picked, how=how)
     cells = [
         _markdown(f"# {_flat(report.title, 200)}\n\n{_flat(report.lead, 2000)}\n\n{_flat(report.status.text, 500)}"),
         _code("%matplotlib inline"),
         _code(opening),
     ]
-    if report.source is not None:
-        if "rigidity" in report.source.results:
+    if report.source is not None and report.source.results:
+        if report.source.sentences():
             cells += [_markdown("## Verdicts"), _code(_VERDICT)]
         for chart in report.charts:
             if chart.figure:

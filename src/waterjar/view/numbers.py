@@ -76,7 +76,7 @@ def estimate(mean: float, low: float, high: float, n: int | None = None, units: 
 def estimate_or_reason(line: Any, units: str = "1", *, with_n: bool = False) -> str:
     """A line of `cells_over_seeds` in a cell of a table: mean and interval, or why there is none.
 
-    The units of a whole row stand at its head; bytes are written as MB and the like.
+    Where the head of a row has its units, they are left out here, but for bytes, which are written as MB and the like.
     """
     if line is None:
         return _NONE

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from waterjar.diagnose.labelled import NOT_RECORDED, reasons_of, side_by_side
-from waterjar.diagnose.registry import Family, families
+from waterjar.diagnose.analysis import analysis_of, by_family
+from waterjar.diagnose.labelled import label_cells, reasons_of, side_by_side
+from waterjar.diagnose.measuring import study_of as study_of_run
+from waterjar.diagnose.registry import Family, find_family
+from waterjar.diagnose.result import NOT_RECORDED
+from waterjar.diagnose.settings import dump
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
-from waterjar.run.study import Entry, Study
+from waterjar.run.study import Study
 from waterjar.view.curves import mean_table
 
 Source = Run | Study | Diagnosis | xr.Dataset
@@ -29,10 +34,8 @@ def study_of(source: Source, why: str = "this figure shows recorded curves") -> 
     if isinstance(source, Diagnosis):
         return source.study
     if isinstance(source, Run):
-        about = {key: source.attributes[key] for key in ("run_id", "cell_id", "status", "config", "progress")}
-        entry = Entry(name=source.path.name, seeds=source.seeds, root_hash=source.root_hash, **about)
-        return Study(source.path.parent, [entry])
-    raise WaterjarError(f"{why}: a run, a study or a diagnosis is needed, not {_what(source)}")
+        return study_of_run(source)
+    raise WaterjarError(f"{why}: expected a run, a study or a diagnosis, not {_what(source)}")
 
 
 def cell_labels(study: Study) -> dict[str, str]:
@@ -56,62 +59,54 @@ def cell_order(source: Source, shown: Iterable[str]) -> list[str]:
 def diagnosis_of(source: Source, needs: Sequence[str], settings: Mapping[str, Any]) -> Diagnosis:
     """What was measured of the families needed, or is measured now (`a|b`: whichever of them can be).
 
-    `settings` go to the family that has them (`family.name` where several do). A diagnosis is taken as it is, unless
-    it was measured with other settings than those given.
+    `settings` go to the family that has them (`family.name` where several do); those that are not given count as the
+    diagnosis has them, or as the study declares them. A diagnosis is taken as it is, unless it was measured with other
+    settings than those given.
     """
     study = study_of(source, "this figure needs to know the runs")
     names = [name for need in needs for name in need.split("|")]
-    own = split_settings(settings, names)
-    before = source if isinstance(source, Diagnosis) else Diagnosis(study, {})
+    own = by_family(settings, among=names)
+    before = source if isinstance(source, Diagnosis) else Diagnosis(study, {}, analysis=analysis_of(study))
     results: dict[str, xr.Dataset] = {}
     refused: dict[str, str] = {}
     for need in needs:
         able = need.split("|")
         for name in able:
             try:
-                results[name] = _result(source, study, before, families()[name], own.get(name, {}))
+                results[name] = _result(source, before, find_family(name), own.get(name, {}))
             except WaterjarError as error:
                 if len(able) == 1 or name in own:
                     raise
                 refused[name] = str(error)
         if not any(name in results for name in able):
             raise WaterjarError("nothing could be measured: " + "; ".join(f"{k}: {v}" for k, v in refused.items()))
-    return Diagnosis(study, results, before.origin, {**before.passed_over, **refused}, before.seals)
+    return replace(before, results=results, passed_over={**before.passed_over, **refused})
 
 
-def _result(source: Source, study: Study, before: Diagnosis, family: Family, settings: Mapping[str, Any]) -> xr.Dataset:
-    full = family.settings(settings)
+def _result(source: Source, before: Diagnosis, family: Family, given: Mapping[str, Any]) -> xr.Dataset:
     known = before.results.get(family.name)
-    if known is not None and (not settings or _same(known, full)):
-        return known
-    if isinstance(source, Run):  # beside a lone run nothing is kept
-        found = family.measure(source, **full)
-        return side_by_side({source.cell_id: found}, study).assign_attrs(found.attrs)
-    if not settings and family.name in before.passed_over:
+    if known is not None:
+        used = before.settings(family.name)
+        full = dump(family.settings({**used, **given}))
+        if full == used:
+            return known
+        given = full
+    elif not given and family.name in before.passed_over:
         raise WaterjarError(before.passed_over[family.name])
-    return diagnose(study, only=[family.name], settings={family.name: settings}).results[family.name]
+    if isinstance(source, Run):  # beside a lone run nothing is kept
+        found = family.measure(source, **given)
+        return label_cells(side_by_side({source.cell_id: found}, before.study), before.study).assign_attrs(found.attrs)
+    settings = {family.name: {**before.analysis.settings.get(family.name, {}), **given}}
+    made = diagnose(before.study, only=[family.name], settings=settings, baseline=before.analysis.baseline_name)
+    return made.results[family.name]
 
 
-def _same(result: xr.Dataset, settings: Mapping[str, Any]) -> bool:
-    return json.dumps(settings, sort_keys=True) == json.dumps(json.loads(result.attrs["settings"]), sort_keys=True)
-
-
-def split_settings(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """family -> its settings: those called `family.name`, and those that one of the families alone has."""
-    found: dict[str, dict[str, Any]] = {}
-    known = {name: families()[name] for name in names}
-    for key, value in settings.items():
-        family, dot, name = key.rpartition(".")
-        owners = [family] if dot else [owner for owner, f in known.items() if key in f.defaults]
-        if not owners:
-            raise unknown_name("setting", key, sorted({k for f in known.values() for k in f.defaults}))
-        if len(owners) > 1:
-            raise WaterjarError(f"setting '{key}': {' and '.join(owners)} have it; write {owners[0]}.{key}")
-        if owners[0] not in known:
-            raise unknown_name("setting: family", owners[0], known)
-        known[owners[0]].settings({name: value})
-        found.setdefault(owners[0], {})[name] = value
-    return found
+def settings_used(source: Source, family: str) -> dict[str, Any]:
+    """All settings of a family: those it was measured with, or as they would count if it were measured now."""
+    if isinstance(source, Diagnosis) and family in source.results:
+        return source.settings(family)
+    analysis = source.analysis if isinstance(source, Diagnosis) else analysis_of(study_of(source))
+    return dump(analysis.settings_of(find_family(family)))
 
 
 def result_of(source: Source, family: str, settings: Mapping[str, Any]) -> xr.Dataset:
@@ -128,8 +123,7 @@ def result_of(source: Source, family: str, settings: Mapping[str, Any]) -> xr.Da
 
 
 def _not_shown(source: object, family: str) -> WaterjarError:
-    shown = f"a run, a study, a diagnosis or a result of {family}.measure is shown"
-    return WaterjarError(f"{shown}, not {_what(source)}")
+    return WaterjarError(f"expected a run, a study, a diagnosis or a result of {family}.measure, not {_what(source)}")
 
 
 def _what(source: object) -> str:
@@ -189,7 +183,7 @@ def snapshot_table(
             if over not in one.coords or "snapshot" not in one[over].dims:
                 raise unknown_name("over", over, [str(n) for n, c in one.coords.items() if c.dims == ("snapshot",)])
             if one[over].values.dtype.kind not in "iuf":
-                raise WaterjarError(f"over={over}: an epoch or another number would be right")
+                raise WaterjarError(f"over={over}: expected an epoch or another number")
             there = ~np.isnan(one[over].values.astype(float))
             one = one.isel(snapshot=there)
             per_layer = "layer" in whole[metric].dims

@@ -111,7 +111,7 @@ def roots_of(figure: Figure) -> list[str]:
 
 
 def check_target(path: str | Path) -> Path:
-    """The path as a file that a figure can be saved to, or the error that says what would be right."""
+    """The path as a file that a figure can be saved to, or the error that says what was expected."""
     target = Path(path)
     if target.suffix.lower() not in (".png", ".pdf", ".svg") or target.is_dir():
         raise WaterjarError(

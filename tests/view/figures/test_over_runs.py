@@ -97,7 +97,7 @@ def test_costs_and_accuracies_by_hand(tmp_path: Path) -> None:
     assert drawn.get_xlabel() == "flops (floating-point operations) ↓"
     assert len(drawn.containers) == 1  # b has no cost to stand at
     assert drawn.get_xlim()[0] >= 0
-    with pytest.raises(WaterjarError, match="a metric of the cost family would be right"):
+    with pytest.raises(WaterjarError, match="expected a metric of the cost family"):
         figures.draw("cost_accuracy", study, cost="average_accuracy")
     nothing = figures.draw("cost_accuracy", study, accuracy="forgetting").axes[0]
     assert "no run has both seconds and forgetting" in nothing.texts[0].get_text()

@@ -153,7 +153,7 @@ def test_dynamics_are_drawn_with_tau_and_both_crossings(by_hand: waterjar.Study)
 
 def test_a_result_has_no_curves(by_hand: waterjar.Study) -> None:
     result = rigidity.measure(by_hand)
-    with pytest.raises(WaterjarError, match="a run, a study or a diagnosis is needed, not a result of rigidity"):
+    with pytest.raises(WaterjarError, match="expected a run, a study or a diagnosis, not a result of rigidity"):
         figures.draw("eri_dynamics", result)
     pd.testing.assert_frame_equal(figures.data("eri_summary", result), figures.data("eri_summary", by_hand))
     assert len(figures.data("tau_heatmap", rigidity.measure(by_hand.run("late-1")))) == 11

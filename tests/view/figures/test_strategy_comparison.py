@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -88,8 +90,8 @@ def test_relative_metrics_follow_the_baseline(by_hand: waterjar.Study) -> None:
 
 
 def test_without_a_baseline_means_stay_and_the_figure_says_so(study: waterjar.Study, tmp_path: Path) -> None:
-    figure = figures.draw("strategy_comparison", study)
-    table = figures.data("strategy_comparison", study)
+    figure = figures.draw("strategy_comparison", study, baseline="scratch_t2")
+    table = figures.data("strategy_comparison", study, baseline="scratch_t2")
     assert not any(line.get_gid() == "bracket" for line in figure.axes[0].lines)
     assert "no test: the study has no cell with the scenario 'scratch_t2'" in figure._supxlabel.get_text().replace(
         "\n", " "
@@ -97,6 +99,30 @@ def test_without_a_baseline_means_stay_and_the_figure_says_so(study: waterjar.St
     values = table[table.cell == "better"]["value"]
     bounds = stats.t.interval(0.95, 11, values.mean(), stats.sem(values))
     np.testing.assert_allclose(table[table.cell == "better"][["low", "high"]].iloc[0], bounds)
+
+
+def test_baseline_and_tests_are_those_that_the_study_declares(by_hand: waterjar.Study, tmp_path: Path) -> None:
+    def declared(**analysis: object) -> pd.DataFrame:
+        folder = waterjar.create_study(tmp_path / "s", {"analysis": analysis}, replace=True)
+        for entry in by_hand.entries:
+            if not (folder / entry.name).exists():
+                shutil.copytree(by_hand.path / entry.name, folder / entry.name)
+        return figures.data("strategy_comparison", waterjar.open_study(folder), metrics=["pd", "masked_accuracy"])
+
+    first = declared(baseline="late", tests={"correction": "benjamini_hochberg", "alpha": 0.01})
+    assert set(first["baseline"]) == {"late"} and set(first.loc[first["test"] != "", "correction"]) == {
+        "benjamini_hochberg"
+    }
+    assert first.attrs == {"alpha": 0.01}
+    assert first[(first.metric == "pd") & (first.cell == "low")]["mean"].iloc[0] == pytest.approx(0.3)
+    none = declared(tests=False)
+    assert none["p_value"].isna().all() and set(none["reason"]) == {"none is declared"}
+    assert none["mean"].notna().any()
+
+
+def test_where_nobody_names_a_baseline_it_is_the_first_cell(study: waterjar.Study) -> None:
+    table = figures.data("strategy_comparison", study)
+    assert table[table.cell == "sgd"]["is_baseline"].all() and set(table["baseline"]) == {"better"}
 
 
 def test_refusals(study: waterjar.Study) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from view.report.studies import LONG, NASTY
-from waterjar.view.report import Story, compose
+from waterjar.view.report import Model, compose
 from waterjar.view.report.blocks import Report
 from waterjar.view.report.charts.theme import dark_colours, escape, label_names
 from waterjar.view.report.renderers.html import embed, render
@@ -109,7 +109,7 @@ def test_every_chart_has_a_name_a_table_and_a_place_per_panel(page: Page, small_
     assert sum(text == "The numbers in a table" for text in page.texts) == len(figures)
 
 
-def test_the_same_study_gives_the_same_bytes(small: Story, small_report: Report) -> None:
+def test_the_same_study_gives_the_same_bytes(small: Model, small_report: Report) -> None:
     assert render(compose(small)) == render(small_report)
 
 

@@ -9,8 +9,9 @@ import nbformat
 import pytest
 
 from waterjar.errors import WaterjarError
+from waterjar.run.study import study_at
 from waterjar.view.notebook import notebook, write_notebook
-from waterjar.view.report import Story, compose, open_for_report, tell
+from waterjar.view.report import Model, compose, model_of
 from waterjar.view.report.blocks import Report
 
 
@@ -27,7 +28,7 @@ def test_it_is_a_valid_notebook_with_a_cell_per_figure(small_report: Report, nas
         ]
 
 
-def test_it_knows_the_way_to_the_study(tmp_path: Path, small: Story, small_report: Report) -> None:
+def test_it_knows_the_way_to_the_study(tmp_path: Path, small: Model, small_report: Report) -> None:
     path = write_notebook(small_report, tmp_path / "studies" / "mine", tmp_path / "notes" / "a.ipynb")
     assert "'../studies/mine'" in path.read_text()
     assert str(tmp_path) not in path.read_text()
@@ -37,12 +38,12 @@ def test_it_knows_the_way_to_the_study(tmp_path: Path, small: Story, small_repor
 
 def test_an_empty_study_has_one_too(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
-    made = notebook(compose(tell(open_for_report(tmp_path / "s"))), "s")
+    made = notebook(compose(model_of(study_at(tmp_path / "s"))), "s")
     assert len(made["cells"]) == 3
 
 
 @pytest.mark.slow
-def test_it_runs(tmp_path: Path, small: Story, small_report: Report) -> None:
+def test_it_runs(tmp_path: Path, small: Model, small_report: Report) -> None:
     client = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     path = write_notebook(small_report, small.study.path, tmp_path / "a.ipynb", where="learner != er")
@@ -58,5 +59,5 @@ def test_it_runs(tmp_path: Path, small: Story, small_report: Report) -> None:
         if "image/png" in output.get("data", {})
     ]
     assert len(pictures) == len(small_report.charts)
-    said = next(cell for cell in book.cells if cell.source.startswith("rigidity ="))
+    said = next(cell for cell in book.cells if cell.source.startswith("for name, sentence"))
     assert "sgd" in said.outputs[0].text and "er needs" not in said.outputs[0].text

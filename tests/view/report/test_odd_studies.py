@@ -11,18 +11,19 @@ import pytest
 import waterjar
 from recording import EINSTELLUNG_SETS, einstellung, record
 from waterjar.errors import WaterjarError
-from waterjar.view.report import Story, compose, open_for_report, tell
+from waterjar.run.study import study_at
+from waterjar.view.report import Model, compose, model_of
 from waterjar.view.report.blocks import Callout, Report, Text, Verdicts
 from waterjar.view.report.renderers.html import render
 from waterjar.view.report.renderers.markdown import render as as_markdown
 
 
 def report_of(path: Path, **settings: object) -> Report:
-    return compose(tell(open_for_report(path), **settings))  # type: ignore[arg-type]
+    return compose(model_of(study_at(path), **settings))  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def copied(small: Story, tmp_path: Path) -> Path:
+def copied(small: Model, tmp_path: Path) -> Path:
     """A study to break, with what was measured of it."""
     return Path(shutil.copytree(small.study.path, tmp_path / "s"))
 
@@ -50,8 +51,14 @@ def test_one_run(tmp_path: Path) -> None:
     assert {"summary", "learning", "plasticity", "seals"} <= set(names(report))
     assert report.status.kind == "good" and report.status.text.startswith("Its seal holds")
     assert report.status.text.endswith("since it was recorded.")
-    texts = [block.text for block in report.sections[0].blocks if isinstance(block, Text)]
-    assert any("no verdict on rigidity" in text for text in texts)
+    assert not [block for block in report.sections[0].blocks if isinstance(block, Text)]  # nobody asked for rigidity
+
+
+def test_a_verdict_that_was_wanted_and_is_not_there_is_told(tmp_path: Path) -> None:
+    waterjar.create_study(tmp_path / "s", {"analysis": {"lead": "rigidity"}})
+    record(tmp_path / "s" / "one")
+    texts = [block.text for block in report_of(tmp_path / "s").sections[0].blocks if isinstance(block, Text)]
+    assert len(texts) == 1 and texts[0].startswith("There is no verdict on rigidity: ")
 
 
 def test_one_epoch(tmp_path: Path) -> None:
@@ -178,10 +185,10 @@ def test_another_baseline(copied: Path) -> None:
 
 def test_some_runs_alone(copied: Path) -> None:
     path = copied
-    study = open_for_report(path, "learner != er")
-    assert "9 runs" in compose(tell(study, where="learner != er")).lead
+    study = study_at(path, "learner != er")
+    assert "9 runs" in compose(model_of(study, where="learner != er")).lead
     with pytest.raises(WaterjarError, match="no run of .* has learner=nobody"):
-        open_for_report(path, "learner=nobody")
+        study_at(path, "learner=nobody")
 
 
 def test_seeds_that_are_all_the_same_have_no_interval(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
-from waterjar.view.report import Story
+from waterjar.view.report import Model
 from waterjar.view.report.blocks import Chart, Report, Table, Verdicts
-from waterjar.view.report.composing import tellers
+from waterjar.view.report.composing import section_files
 
 ALWAYS = ["summary", "rigidity", "learning", "continual", "statistics", "costs", "settings", "provenance", "seals"]
 
@@ -34,12 +34,11 @@ def chart(report: Report, name: str) -> Chart:
 def test_sections_stand_in_order_and_appear_with_their_data(small_report: Report, full_report: Report) -> None:
     assert [part.name for part in small_report.sections] == [*ALWAYS, "missing", "definitions"]
     names = [part.name for part in full_report.sections]
-    assert names == [name for name in tellers() if name in names]
+    assert names == [name for name in section_files() if name in names]
     assert {"plasticity", "geometry", "drift"} <= set(names)
 
 
-def test_every_chart_shows_the_numbers_of_its_figure(full: Story, full_report: Report) -> None:
-    assert full.diagnosis is not None
+def test_every_chart_shows_the_numbers_of_its_figure(full: Model, full_report: Report) -> None:
     shown = {one.figure for one in full_report.charts}
     assert shown <= set(figures.available()) and len(shown) >= 11
     for one in full_report.charts:
@@ -93,9 +92,8 @@ def test_the_task_matrix_shows_what_was_measured(small_report: Report) -> None:
     np.testing.assert_array_equal(np.array(panel["data"][0]["z"], float), grid.to_numpy())
 
 
-def test_verdicts_are_those_of_rigidity_with_interval_and_n(small: Story, small_report: Report) -> None:
-    result = small.result("rigidity")
-    assert result is not None
+def test_verdicts_are_those_of_rigidity_with_interval_and_n(small: Model, small_report: Report) -> None:
+    result = small.diagnosis.results["rigidity"]
     told = next(block for block in small_report.blocks if isinstance(block, Verdicts))
     assert told.verdicts[-1].pattern == "baseline"
     for one in told.verdicts:
@@ -108,8 +106,7 @@ def test_verdicts_are_those_of_rigidity_with_interval_and_n(small: Story, small_
     assert "n = 3 everywhere" in told.caption
 
 
-def test_the_comparison_is_that_of_diagnose(small: Story, small_report: Report) -> None:
-    assert small.diagnosis is not None
+def test_the_comparison_is_that_of_diagnose(small: Model, small_report: Report) -> None:
     shown = table(small_report, "comparison")
     names = list(dict.fromkeys(shown.frame["metric"]))
     again = compare_cells(small.diagnosis, names, baseline="scratch_t2")
@@ -118,7 +115,7 @@ def test_the_comparison_is_that_of_diagnose(small: Story, small_report: Report) 
     assert len(shown.rows) == len(again)
 
 
-def test_a_table_gives_mean_interval_n_arrow_and_units(small: Story, small_report: Report) -> None:
+def test_a_table_gives_mean_interval_n_arrow_and_units(small: Model, small_report: Report) -> None:
     shown = table(small_report, "cost_table")
     seconds = next(row for row in shown.rows if row[0].startswith("seconds"))
     assert seconds[0] == "seconds (s) ↓"
@@ -139,7 +136,7 @@ def test_settings_that_differ_are_told_from_those_that_do_not(small_report: Repo
     assert "seed" not in {row[0] for row in (*differ.rows, *shared.rows)}
 
 
-def test_what_is_missing_is_listed_with_its_reason(small: Story, small_report: Report) -> None:
+def test_what_is_missing_is_listed_with_its_reason(small: Model, small_report: Report) -> None:
     shown = table(small_report, "missing")
     gone = small.table[small.table["value"].isna()]
     assert int(shown.frame["missing"].sum()) == len(gone)
@@ -148,7 +145,7 @@ def test_what_is_missing_is_listed_with_its_reason(small: Story, small_report: R
     assert any("no run has recorded features" in text for _, text in words)
 
 
-def test_definitions_cover_every_metric_with_a_value(full: Story, full_report: Report) -> None:
+def test_definitions_cover_every_metric_with_a_value(full: Model, full_report: Report) -> None:
     there = set(full.table.loc[full.table["value"].notna(), "metric"])
     shown = table(full_report, "definitions")
     assert set(shown.frame["name"]) == there
@@ -179,7 +176,7 @@ def test_colours_are_the_same_in_every_chart(full_report: Report) -> None:
     assert seen and all(len(colours) == 1 for colours in seen.values())
 
 
-def test_no_number_in_a_frame_is_changed_for_the_page(full: Story) -> None:
+def test_no_number_in_a_frame_is_changed_for_the_page(full: Model) -> None:
     values = full.table["value"].to_numpy(float)
     assert np.isfinite(values).any()
     assert not any(math.isinf(value) for value in values)

@@ -17,12 +17,12 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.run.study import Study
-from waterjar.view.report import Story, compose, write
+from waterjar.view.numbers import estimate, number, one_line, panel_title, quantity
+from waterjar.view.report import Model, compose, write
 from waterjar.view.report.blocks import Callout, Chart, Report, Section, Table, Verdicts
-from waterjar.view.report.charts.estimates import Spot, estimates_panel
+from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.charts.theme import keys_of
 from waterjar.view.report.headline import headline
-from waterjar.view.numbers import estimate, number, one_line, panel_title, quantity
 from waterjar.view.report.renderers import html
 from waterjar.view.report.renderers.latex import render as as_latex
 from waterjar.view.report.renderers.markdown import render as as_markdown
@@ -144,9 +144,10 @@ def test_first_screen_and_opening_say_what_names_a_benign_transfer(small_report:
     assert "upper bounds lie below the margin:" in str(rigidity.blocks[0])
 
 
-def test_a_spot_without_a_value_or_an_interval_says_so() -> None:
-    spots = [Spot("a", NAN, NAN, NAN, 0, note="no value"), Spot("b", 1.0, NAN, NAN, 1)]
-    panel = estimates_panel(spots, keys_of(["a", "b"]), title="x")
+def test_an_estimate_without_a_value_or_an_interval_says_so() -> None:
+    rows = [("a", 1, NAN, NAN, NAN, NAN, 0), ("b", 1, NAN, 1.0, NAN, NAN, 1)]
+    frame = pd.DataFrame(rows, columns=["cell", "seed", "value", "mean", "low", "high", "n"])
+    panel = estimates_panel(frame, keys_of(["a", "b"]), title="x", notes={"a": "no value"})
     assert [note["text"] for note in panel["layout"]["annotations"]] == ["no value"]
     assert "no interval" in panel["data"][0]["hovertemplate"] and "error_x" not in panel["data"][0]
 
@@ -160,15 +161,15 @@ def test_a_missing_extra_is_an_error_with_its_command(
         html.render(small_report)
 
 
-def test_a_figure_that_refuses_is_named(small: Story) -> None:
-    story = dataclasses.replace(small, _charts={}, refused={})
-    assert story.figure_data("learning_curves", variable="nonsense").empty
-    assert "nonsense" in story.refused["learning_curves"]
-    missing = next(part for part in compose(story).sections if part.name == "missing")
+def test_a_figure_that_refuses_is_named(small: Model) -> None:
+    model = dataclasses.replace(small, _frames={}, refused={})
+    assert model.figure_data("learning_curves", variable="nonsense").empty
+    assert "nonsense" in model.refused["learning_curves"]
+    missing = next(part for part in compose(model).sections if part.name == "missing")
     assert any("Figure “Learning curves”" in str(block) for block in missing.blocks)
 
 
-def test_a_chart_without_a_figure_and_a_long_table_in_print(small: Story, tmp_path: Any) -> None:
+def test_a_chart_without_a_figure_and_a_long_table_in_print(small: Model, tmp_path: Any) -> None:
     frame = small.table.head(100)
     rows = tuple((str(i), "x") for i in range(100))
     chart = Chart("own", "Own", ({"data": [], "layout": {}},), frame, "A caption", "What is to be seen")
@@ -180,7 +181,7 @@ def test_a_chart_without_a_figure_and_a_long_table_in_print(small: Story, tmp_pa
     assert not (tmp_path / "r_figures").exists()
 
 
-def test_a_story_without_results_tells_of_its_runs(small: Story) -> None:
-    bare = dataclasses.replace(small, diagnosis=Diagnosis(Study(small.study.path, small.study.entries), {}), _charts={})
+def test_without_results_it_tells_of_its_runs(small: Model) -> None:
+    bare = dataclasses.replace(small, diagnosis=Diagnosis(Study(small.study.path, small.study.entries), {}), _frames={})
     names = [part.name for part in compose(bare).sections]
     assert "rigidity" not in names and "definitions" not in names and "seals" in names

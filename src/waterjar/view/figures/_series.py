@@ -11,32 +11,19 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from waterjar.diagnose.labelled import NOT_RECORDED, UNDEFINED
-from waterjar.diagnose.registry import Metric, find_metric
+from waterjar.diagnose.continual.so_far import SO_FAR, SoFar, of_own_task, over_steps
+from waterjar.diagnose.registry import Metric, find_metric, metrics
+from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Codes, Floats
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.schema import REASONS
-from waterjar.view.figures._so_far import SO_FAR, SoFar, of_own_task, over_steps
 from waterjar.view.results import by_cell, pick_layer, repeats_of
 from waterjar.view.style import axis_end
-
-MATTER: dict[str, tuple[str, ...]] = {
-    "rigidity": ("ad_restricted", "pd", "sfr_rel", "patched_accuracy", "masked_accuracy"),
-    "continual": (
-        "average_accuracy", "learning_accuracy", "forgetting", "remembering", "forward_transfer", "learning_time",
-    ),
-    "plasticity": ("dormant_units", "effective_rank", "weight_magnitude", "weight_change_task"),
-    "geometry": ("capacity", "dimension", "radius"),
-    "drift": ("cka", "probe_accuracy", "probe_forgetting"),
-}  # fmt: skip
-"""family -> the few metrics that are shown where none are named."""
 
 EPOCH, TASK = "total_epoch", "task"
 SNAPSHOTS = ("mean", "final")
 _AT_TASKS = ("learning_accuracy",)
 COLUMNS = ("metric", "cell", "seed", "layer", "axis", "place", "train_task", "x", "value", "reason")
-Floats = NDArray[np.float64]
-Codes = NDArray[np.uint8]
 
 
 def family_needs(names: Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -44,22 +31,17 @@ def family_needs(names: Sequence[str] | None, default: tuple[str, ...]) -> tuple
     if names is None:
         return default
     if isinstance(names, str) or not names:
-        raise WaterjarError(f"metrics={names!r}: a list of names, such as {list(MATTER['continual'][:3])}, is needed")
+        raise WaterjarError(f"metrics={names!r}: expected a list of names, such as ['average_accuracy', 'forgetting']")
     return tuple(dict.fromkeys(find_metric(name).family for name in names))
 
 
-def that_matter(diagnosis: Diagnosis, *, with_course: bool = False) -> list[str]:
-    """Those of MATTER that have a value somewhere, in its order; `with_course`: and that go on over training."""
-    found = []
-    for name in (name for names in MATTER.values() for name in names):
-        result = diagnosis.results.get(find_metric(name).family)
-        if result is None or find_metric(name).scalar not in result:
-            continue
-        if with_course and not has_course(diagnosis, name):
-            continue
-        if np.isfinite(result[find_metric(name).scalar].values).any():
-            found.append(name)
-    return found
+def main_metrics(diagnosis: Diagnosis, *, with_course: bool = False) -> list[str]:
+    """The few that matter of what was measured; `with_course`: those of them that go on over training."""
+    names = [name for name in diagnosis.main_metrics() if not with_course or has_course(diagnosis, name)]
+    if not names:
+        known = [name for name, metric in metrics().items() if metric.matters and metric.family in diagnosis.results]
+        raise WaterjarError(f"none of {', '.join(known)} has a value here: name others with metrics=")
+    return names
 
 
 def has_course(diagnosis: Diagnosis, name: str) -> bool:
@@ -81,10 +63,13 @@ def course(diagnosis: Diagnosis, name: str, *, layer: str | None = None) -> pd.D
     """
     metric, result = find_metric(name), _result(diagnosis, name)
     names = {str(cell): str(shown) for cell, shown in zip(result["cell"].values, result["name"].values, strict=True)}
+    study, settings = diagnosis.study, diagnosis.settings(metric.family)
     if name in SO_FAR:
-        parts = [_rows(name, names[cell], "", EPOCH, made) for cell, made in over_steps(diagnosis.study, result, name)]
+        found = over_steps(study, name, settings)
+        parts = [_rows(name, names[cell], "", EPOCH, made) for cell, made in found if cell in names]
     elif name in _AT_TASKS:
-        parts = [_rows(name, names[cell], "", TASK, made) for cell, made in of_own_task(diagnosis.study, result)]
+        found = of_own_task(study, settings)
+        parts = [_rows(name, names[cell], "", TASK, made) for cell, made in found if cell in names]
     elif not has_course(diagnosis, name):
         raise WaterjarError(f"{name} is one number per repeat and has no course: metric_boxes shows it")
     elif "snapshot" in result[name].dims:

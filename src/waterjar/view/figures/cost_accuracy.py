@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from waterjar.diagnose.over_seeds import over_seeds
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
-from waterjar.stats.intervals import mean_interval
 from waterjar.view.curves import say
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import axes, axis_end, counted, figure_of, house_style, labels, marker_styles, stamp
@@ -42,18 +42,18 @@ def data(
     the first has no value. `settings` go to the families.
     """
     if find_metric(cost).family != "cost":
-        raise WaterjarError(f"cost={cost}: a metric of the cost family would be right, such as seconds or flops")
+        raise WaterjarError(f"cost={cost}: expected a metric of the cost family, such as seconds or flops")
     needs = NEEDS if accuracy is None else tuple(dict.fromkeys(["cost", find_metric(accuracy).family]))
     diagnosis = diagnosis_of(source, needs, settings)
     chosen = accuracy or _final_accuracy(diagnosis)
     table = _both(diagnosis.table([cost]), diagnosis.table([chosen]))
     for key in _KINDS:
         of_cell = {
-            cell: mean_interval(seeds[key].to_numpy(float), confidence=confidence)
+            cell: over_seeds(seeds[key].to_numpy(float), confidence=confidence)
             for cell, seeds in table.groupby("cell", sort=False)
         }
-        for column, field in (("mean", "estimate"), ("low", "low"), ("high", "high"), ("n", "n")):
-            table[f"{key}_{column}"] = [getattr(of_cell[cell], field) for cell in table["cell"]]
+        for column in ("mean", "low", "high", "n"):
+            table[f"{key}_{column}"] = [getattr(of_cell[cell], column) for cell in table["cell"]]
     return table.assign(cost_metric=cost, accuracy_metric=chosen)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from waterjar.diagnose.registry import find_metric
-from waterjar.view.curves import BANDS, draw_curve, say
-from waterjar.view.figures._eri_curves import eri_rows
+from waterjar.diagnose.result import NEVER_REACHED
+from waterjar.diagnose.rigidity.dynamics import dynamics
+from waterjar.run.schema import REASONS
+from waterjar.view.curves import BANDS, draw_curve, mean_table, say
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import (
     GREY,
@@ -49,9 +50,23 @@ def data(source: Source, *, band: str = "interval", **settings: Any) -> pd.DataF
     means over `window` evaluations, by which crossings are found. `settings` go to `rigidity.measure`.
     """
     diagnosis = diagnosis_of(source, NEEDS, settings)
-    table = eri_rows(diagnosis.study, diagnosis.results["rigidity"], band)
-    how = json.loads(diagnosis.results["rigidity"].attrs["settings"])
-    table.attrs = {"threshold": how["threshold"], "window": how["window"], "variable": how["variable"]}
+    result, how = diagnosis.results["rigidity"], diagnosis.settings("rigidity")
+    names = {str(cell): str(name) for cell, name in zip(result["cell"].values, result["name"].values, strict=True)}
+    parts = []
+    for one in dynamics(diagnosis.study, result):
+        cell = {"cell": names[one.cell], "baseline": one.baseline}
+        for course in one.courses:
+            about = {"panel": course.panel, **cell, "quantity": course.quantity, "effective_epoch": course.epochs}
+            parts.append(pd.DataFrame(about).join(mean_table(course.values, course.codes, band=band)))
+        for side, found in one.crossings.items():
+            why = ["" if code == 0 else REASONS[code] for code in found.reason]
+            about = {"panel": "crossing", **cell, "quantity": side, "seed": one.seeds, "effective_epoch": found.epoch}
+            known = {"threshold": how["threshold"], "censored": found.reason == NEVER_REACHED, "reason": why}
+            parts.append(pd.DataFrame({**about, **known}))
+    table = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    first = ["panel", "cell", "baseline", "quantity", "seed", "effective_epoch"]
+    table = table[[*first, *(column for column in table.columns if column not in first)]]
+    table.attrs = {key: how[key] for key in ("threshold", "window", "variable")}
     return table
 
 

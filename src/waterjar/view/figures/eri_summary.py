@@ -10,8 +10,9 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from waterjar.diagnose.labelled import NOT_RECORDED, reasons_of
+from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.registry import find_metric
+from waterjar.diagnose.result import NOT_RECORDED
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import say
 from waterjar.view.figures._rows import draw_estimates, name_rows

@@ -240,7 +240,7 @@ def _chosen(data: xr.Dataset, eval_sets: Sequence[str] | None) -> list[str]:
         return [""]
     present = [str(name) for name in data["eval_set"].values]
     if eval_sets is not None and not eval_sets:
-        raise WaterjarError(f"eval_sets is empty: some of {present} would be right")
+        raise WaterjarError(f"eval_sets is empty: expected some of {present}")
     for name in eval_sets or ():
         if name not in present:
             raise unknown_name("eval_set", name, present)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from waterjar.errors import WaterjarError
-from waterjar.stats.intervals import mean_interval
+from waterjar.diagnose.over_seeds import over_seeds
 from waterjar.view.curves import say
 from waterjar.view.figures._heatmap import panel_grid
 from waterjar.view.figures._rows import name_rows
-from waterjar.view.figures._series import MATTER, axis_title, family_needs, per_repeat, that_matter
+from waterjar.view.figures._series import axis_title, family_needs, main_metrics, per_repeat
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import canvas, counted, foot_note, house_style, marker_styles, stamp
 
@@ -50,10 +49,7 @@ def data(
     families of the metrics.
     """
     diagnosis = diagnosis_of(source, family_needs(metrics, NEEDS), settings)
-    names = list(dict.fromkeys(metrics or that_matter(diagnosis)))
-    if not names:
-        known = ", ".join(name for family in NEEDS[0].split("|") for name in MATTER[family])
-        raise WaterjarError(f"none of {known} has a value here: name others with metrics=")
+    names = list(dict.fromkeys(metrics or main_metrics(diagnosis)))
     table = per_repeat(diagnosis, names, snapshots=snapshots)
     over = [
         {"metric": metric, "cell": cell, **_over_repeats(part["value"].to_numpy(float), confidence)}
@@ -65,13 +61,12 @@ def data(
 
 
 def _over_repeats(values: Any, confidence: float) -> dict[str, float]:
-    interval = mean_interval(values, confidence=confidence)
+    found = over_seeds(values, confidence=confidence)
     kept = values[~np.isnan(values)]
     five = np.quantile(kept, [0.0, 0.25, 0.5, 0.75, 1.0]) if len(kept) else np.full(5, np.nan)
     return {
-        "n": interval.n, "n_missing": interval.n_missing,
-        "mean": interval.estimate, "low": interval.low, "high": interval.high,
-        "std": float(kept.std(ddof=1)) if len(kept) > 1 else np.nan,
+        "n": found.n, "n_missing": found.seeds - found.n,
+        "mean": found.mean, "low": found.low, "high": found.high, "std": found.std,
         **dict(zip(("smallest", "q1", "median", "q3", "largest"), five.tolist(), strict=True)),
     }  # fmt: skip
 

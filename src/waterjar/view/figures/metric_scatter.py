@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from waterjar.diagnose.over_seeds import over_seeds
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats.correlation import METHODS, correlate_pair
-from waterjar.stats.intervals import mean_interval
 from waterjar.view.curves import say
 from waterjar.view.figures._series import EPOCH, TASK, axis_title, course, family_needs, per_repeat
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
@@ -56,7 +56,7 @@ def data(
     if over not in OVER:
         raise unknown_name("over", over, OVER)
     if x == y:
-        raise WaterjarError(f"x and y are both '{x}': two different metrics would be right")
+        raise WaterjarError(f"x and y are both '{x}': expected two different metrics")
     diagnosis = diagnosis_of(source, family_needs([x, y], NEEDS), settings)
     points = _repeats(diagnosis, x, y, snapshots) if over == "repeat" else _places(diagnosis, x, y, over, layer)
     groups = (
@@ -147,10 +147,10 @@ def _correlation(part: pd.DataFrame, over: str, method: str, confidence: float) 
         return {"r": found.r, "low": found.low, "high": found.high, "n": found.n, "n_missing": found.n_missing,
                 "reason": found.reason}  # fmt: skip
     each = [correlate_pair(a, b, method=method) for a, b in _within(part)]
-    mean = mean_interval([one.r for one in each], confidence=confidence)
-    why = next((one.reason for one in each if np.isnan(one.r)), "")
-    return {"r": mean.estimate, "low": mean.low, "high": mean.high, "n": mean.n, "n_missing": mean.n_missing,
-            "reason": mean.reason or why}  # fmt: skip
+    mean = over_seeds([one.r for one in each], confidence=confidence)
+    why = next((one.reason for one in each if np.isnan(one.r)), "" if mean.n > 1 else "one repeat has no interval")
+    return {"r": mean.mean, "low": mean.low, "high": mean.high, "n": mean.n, "n_missing": mean.seeds - mean.n,
+            "reason": why}  # fmt: skip
 
 
 def _within(part: pd.DataFrame) -> Iterator[tuple[Any, Any]]:

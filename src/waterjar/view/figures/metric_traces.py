@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from waterjar.diagnose.labelled import UNDEFINED
+from waterjar.diagnose.result import UNDEFINED
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import (
@@ -22,7 +22,7 @@ from waterjar.view.curves import (
     task_marks,
 )
 from waterjar.view.figures._heatmap import panel_grid
-from waterjar.view.figures._series import EPOCH, MATTER, TASK, axis_title, course, family_needs, flattened, that_matter
+from waterjar.view.figures._series import EPOCH, TASK, axis_title, course, family_needs, flattened, main_metrics
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import canvas, house_style, labels, legend_outside, line_styles, stamp
 
@@ -59,10 +59,7 @@ def data(
     otherwise leaves no mean there either.
     """
     diagnosis = diagnosis_of(source, family_needs(metrics, NEEDS), settings)
-    names = list(dict.fromkeys(metrics or that_matter(diagnosis, with_course=True)))
-    if not names:
-        known = ", ".join(name for family in NEEDS[0].split("|") for name in MATTER[family])
-        raise WaterjarError(f"none of {known} has a value here: name others with metrics=")
+    names = list(dict.fromkeys(metrics or main_metrics(diagnosis, with_course=True)))
     parts = []
     for name in names:
         rows = course(diagnosis, name, layer=layer)

@@ -48,7 +48,7 @@ def data(
     reason. `layer` is the last one by default; `settings` go to `plasticity.measure`.
     """
     if not metrics:
-        raise WaterjarError(f"metrics is empty: some of {', '.join(METRICS)} would be right")
+        raise WaterjarError(f"metrics is empty: expected some of {', '.join(METRICS)}")
     return snapshot_table(result_of(source, "plasticity", settings), metrics, layer=layer, over=over, band=band)
 
 

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from waterjar.diagnose.analysis import Tests, analysis_of
+from waterjar.diagnose.baseline import default_baseline, find_baselines
 from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.over_seeds import cells_over_seeds
 from waterjar.diagnose.registry import find_metric
-from waterjar.diagnose.rigidity.baseline import DEFAULT, find_baselines
+from waterjar.diagnose.settings import parse
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
-from waterjar.stats.intervals import mean_interval
 from waterjar.view.curves import say
 from waterjar.view.figures._rows import draw_estimates, name_rows
-from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
+from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in, study_of
 from waterjar.view.style import axis_end, canvas, counted, drawn, foot_note, house_style, marker_styles, short, stamp
 
 if TYPE_CHECKING:
@@ -53,40 +55,54 @@ def data(
     source: Source,
     *,
     metrics: Sequence[str] | None = None,
-    baseline: str = DEFAULT,
-    paired: bool = True,
+    baseline: str | None = None,
+    paired: bool | None = None,
     test: str | None = None,
-    correction: str = "holm",
-    alpha: float = 0.05,
+    correction: str | None = None,
+    alpha: float | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
     """One row per metric, cell and seed: metric, cell, seed, value, missing (why, where it is NaN), and what
     `diagnose.compare` says of the cell: mean, low, high, n, is_baseline, difference, p_value, p_corrected, significant,
     stars, test, correction, family_size, smallest_exact_p, baseline, reason.
 
-    `metrics` are by default those of METRICS that were measured; `baseline` is a scenario or the name of a cell. A
-    study without that baseline keeps its means. `settings` go to the families of the metrics.
+    `metrics` are by default those of METRICS that were measured; `baseline` is a scenario or the name of a cell. What
+    is not said of baseline and tests is as in the diagnosis, or as the study declares it. A study without that
+    baseline, or that declares no tests, keeps its means. `settings` go to the families of the metrics.
     """
     if metrics is not None and not metrics:
-        raise WaterjarError(f"metrics is empty: some of {', '.join(METRICS)} would be right")
+        raise WaterjarError(f"metrics is empty: expected some of {', '.join(METRICS)}")
+    study = study_of(source, "strategy_comparison compares runs")
+    analysis = source.analysis if isinstance(source, Diagnosis) else analysis_of(study)
+    chosen = baseline or analysis.baseline_name or default_baseline(study)[0]
+    told = {"test": test, "paired": paired, "correction": correction, "alpha": alpha}
+    given = {key: value for key, value in told.items() if value is not None}
+    how = Tests.model_validate(parse(Tests, {**analysis.test_settings.model_dump(), **given}, "tests"))
     needs = NEEDS if metrics is None else list(dict.fromkeys(find_metric(name).family for name in metrics))
     if any(find_metric(name).relative for name in metrics or ()):  # they are differences to the same baseline
-        settings = {"rigidity.baseline": baseline, **settings}
+        settings = {"rigidity.baseline": chosen, **settings}
     diagnosis = diagnosis_of(source, needs, settings)
     names = list(metrics or _measured(diagnosis))
-    values = diagnosis.table(names).rename(columns={"reason": "missing"})
-    compared = _compared(diagnosis, names, values, baseline, paired, test, correction, alpha)
+    values = diagnosis.table(names)
+    bases, notes = find_baselines(study, chosen, analysis.rule)
+    if analysis.tests is False and not given:
+        compared = _means(values, how.alpha, "none is declared")
+    elif not any(bases.values()):
+        compared = _means(values, how.alpha, f"{next(iter(notes.values()), 'no baseline')}: name one with baseline=")
+    else:
+        compared = compare_cells(diagnosis, names, baseline=chosen, tests=how)
     compared["stars"] = [
-        stars(p, least, alpha) for p, least in zip(compared["p_corrected"], compared["smallest_exact_p"], strict=True)
+        stars(p, least, how.alpha)
+        for p, least in zip(compared["p_corrected"], compared["smallest_exact_p"], strict=True)
     ]
     kept = [
         "metric", "group", "mean", "low", "high", "n", "is_baseline", "difference", "p_value", "p_corrected",
         "significant", "stars", "test", "correction", "family_size", "smallest_exact_p", "baseline", "reason",
     ]  # fmt: skip
-    table = values[["metric", "name", "seed", "value", "missing"]].rename(columns={"name": "cell"})
+    table = values[["metric", "name", "seed", "value", "reason"]].rename(columns={"name": "cell", "reason": "missing"})
     found = table.merge(compared[kept].rename(columns={"group": "cell"}), on=["metric", "cell"], how="left")
     found["missing"] = found["missing"].replace("present", "")
-    found.attrs = {"alpha": alpha}
+    found.attrs = {"alpha": how.alpha}
     return found
 
 
@@ -97,42 +113,23 @@ def _measured(diagnosis: Diagnosis) -> list[str]:
     return names
 
 
-def _compared(
-    diagnosis: Diagnosis,
-    names: Sequence[str],
-    values: pd.DataFrame,
-    baseline: str,
-    paired: bool,
-    test: str | None,
-    correction: str,
-    alpha: float,
-) -> pd.DataFrame:
-    found, notes = find_baselines(diagnosis.study, baseline)
-    if any(found.values()):
-        return compare_cells(
-            diagnosis, names, baseline=baseline, paired=paired, test=test, correction=correction, alpha=alpha
-        )
-    why = f"{next(iter(notes.values()), 'there is no baseline')}: name one with baseline="
-    rows = []
-    for (metric, name), part in values.groupby(["metric", "name"], sort=False):
-        interval = mean_interval(part["value"].to_numpy(), confidence=1 - alpha)
-        rows.append({"metric": metric, "group": name, "mean": interval.estimate, "low": interval.low,
-                     "high": interval.high, "n": interval.n})  # fmt: skip
+def _means(values: pd.DataFrame, alpha: float, why: str) -> pd.DataFrame:
+    """The columns of a comparison of cells that are not compared."""
     none = dict.fromkeys(("difference", "p_value", "p_corrected", "smallest_exact_p"), np.nan)
-    return pd.DataFrame(rows).assign(
-        is_baseline=False, significant=False, test="", correction="", family_size=0, baseline="", reason=why, **none
-    )
+    about = {"test": "", "correction": "", "family_size": 0, "baseline": "", "reason": why}
+    means = cells_over_seeds(values, 1 - alpha).rename(columns={"name": "group"})
+    return means.assign(is_baseline=False, significant=False, **about, **none)
 
 
 def strategy_comparison(
     source: Source,
     *,
     metrics: Sequence[str] | None = None,
-    baseline: str = DEFAULT,
-    paired: bool = True,
+    baseline: str | None = None,
+    paired: bool | None = None,
     test: str | None = None,
-    correction: str = "holm",
-    alpha: float = 0.05,
+    correction: str | None = None,
+    alpha: float | None = None,
     figure: Figure | None = None,
     **settings: Any,
 ) -> Figure:

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from waterjar.diagnose.continual._loading import load_cell, read_roots
-from waterjar.diagnose.continual._reading import read_curves
-from waterjar.diagnose.continual._settings import check_settings
-from waterjar.errors import WaterjarError
-from waterjar.run.schema import JOINT
-from waterjar.run.study import Entry, Study
+from waterjar.diagnose.continual.so_far import ends_of_tasks
 from waterjar.view.curves import BANDS, mean_table
 from waterjar.view.figures._heatmap import hatch, panel_grid, write_in
-from waterjar.view.results import Source, cell_labels, roots_in, study_of
+from waterjar.view.results import Source, cell_labels, roots_in, settings_used, study_of
 from waterjar.view.style import canvas, counted, foot_note, house_style, labels, stamp
 
 if TYPE_CHECKING:
@@ -35,58 +30,32 @@ SPREAD_UP_TO, NUMBERS_UP_TO = 6, 16
 
 
 def data(
-    source: Source, *, variable: str = "accuracy", eval_sets: Sequence[str] | None = None, band: str = "interval"
+    source: Source, *, variable: str | None = None, eval_sets: Sequence[str] | None = None, band: str = "interval"
 ) -> pd.DataFrame:
     """One row per cell, train task and eval task: cell, train_task, eval_task, eval_set, mean, low, high, n, reason.
 
-    Evaluation sets are chosen as the continual family does: one per task, `eval_sets` names others. Joint training
-    has one train task, "joint".
+    `variable` and `eval_sets` are those of the continual family where they are not given: as it was measured, as the
+    study declares them, or accuracy, on one set per task. Joint training has one train task, "joint".
     """
     study = study_of(source, "task_matrix shows recorded accuracies")
+    used = settings_used(source, "continual")
+    given = {"variable": variable or used["variable"], "eval_sets": eval_sets or used["eval_sets"]}
     names = cell_labels(study)
-    parts = [_of_cell(names[cell], study, runs, variable, eval_sets, band) for cell, runs in study.cells.items()]
-    if not any(len(part) for part in parts):
-        raise WaterjarError(f"no run of {study.path} has the group 'performance'")
-    return pd.concat([part for part in parts if len(part)], ignore_index=True)
-
-
-def _of_cell(
-    cell: str, study: Study, runs: list[Entry], variable: str, eval_sets: Sequence[str] | None, band: str
-) -> pd.DataFrame:
-    settings = check_settings(
-        metric_type="accuracy", variable=variable, integrator="final", eval_sets=eval_sets, chance=None,
-        floor_at_chance=False, bounded=True, eps=1e-8, forgetting_reference="max",
-    )  # fmt: skip
-    paths = [study.path / entry.name for entry in runs]
-    roots = read_roots(paths)
-    performance = load_cell(roots, "performance", settings.read)
-    if performance is None:
-        return pd.DataFrame()
-    curves = read_curves(performance, None, None, settings, str(paths[0]))
-    known = list(roots[paths[0]]["attributes"]["tasks"])
-
-    def task(place: int) -> str:
-        return str(known[place]) if 0 <= place < len(known) else f"task {place}"
-
-    joint = not (performance["train_task_index"].values >= 0).any()
-    columns = [JOINT] if joint else [task(place) for place in curves.tasks]
-    ends, codes = curves.overall.ends, curves.overall.end_reasons
     parts = []
-    for i, trained in enumerate(columns):
-        about = {
-            "cell": cell,
-            "train_task": trained,
-            "eval_task": [task(place) for place in curves.eval_sets],
-            "eval_set": list(curves.eval_sets.values()),
-        }
-        parts.append(pd.DataFrame(about).join(mean_table(ends[:, i], codes[:, i], band=band)))
-    return pd.concat(parts, ignore_index=True)
+    for cell, found in ends_of_tasks(study, given):
+        for i, trained in enumerate(found.train_tasks):
+            about = {"cell": names[cell], "train_task": trained, "eval_task": found.eval_tasks}
+            means = mean_table(found.values[:, i], found.codes[:, i], band=band)
+            parts.append(pd.DataFrame({**about, "eval_set": found.eval_sets}).join(means))
+    table = pd.concat(parts, ignore_index=True)
+    table.attrs = {"variable": given["variable"]}
+    return table
 
 
 def task_matrix(
     source: Source,
     *,
-    variable: str = "accuracy",
+    variable: str | None = None,
     eval_sets: Sequence[str] | None = None,
     band: str = "interval",
     figure: Figure | None = None,
@@ -107,7 +76,8 @@ def task_matrix(
             ax.set_title(titles[cell])
         for ax in panels.ravel()[len(cells) :]:
             ax.set_visible(False)
-        figure.colorbar(picture, ax=panels, panchor=False, label=f"{variable.replace('_', ' ')} ↑", shrink=0.8)
+        shown = table.attrs["variable"].replace("_", " ")
+        figure.colorbar(picture, ax=panels, panchor=False, label=f"{shown} ↑", shrink=0.8)
         counts = {int(n) for n in table.loc[table["mean"].notna(), "n"]}
         note = f"mean of {counted(counts, 'repeat')}" if counts else "no value"
         if counts and max(counts) > 1 and tasks <= SPREAD_UP_TO:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from waterjar.diagnose.labelled import NOT_RECORDED, reasons_of
+from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.result import NOT_RECORDED
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import say
 from waterjar.view.figures._heatmap import hatch, write_in

@@ -163,9 +163,10 @@ class Report:
     @property
     def charts(self) -> list[Chart]:
         """All charts, in order."""
-        return [block for block in self.blocks if isinstance(block, Chart)]
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Chart)]
 
     @property
     def frames(self) -> dict[str, pd.DataFrame]:
         """name -> the data behind every chart and table."""
-        return {block.name: block.frame for block in self.blocks if isinstance(block, Table | Chart | Verdicts)}
+        shown = [block for section in self.sections for block in section.blocks]
+        return {block.name: block.frame for block in shown if isinstance(block, Table | Chart | Verdicts)}

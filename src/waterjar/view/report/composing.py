@@ -1,7 +1,7 @@
-"""From a story to a report: every section that has something to say, in order.
+"""From what is known to a report: every section that has something to say, in order.
 
-A section is one file in `sections/`: TITLE, ORDER, `appears(story) -> bool` and `blocks(story) -> list[Block]`. A new
-file there is a new section.
+A section is one file in `sections/`: TITLE, ORDER and `blocks(model) -> list[Block]`, empty where it has nothing to
+say. A new file there is a new section.
 """
 
 from __future__ import annotations
@@ -13,40 +13,33 @@ from typing import Protocol, cast
 
 from waterjar.view.report import sections
 from waterjar.view.report.blocks import Block, Report, Section
-from waterjar.view.report.opening import lead, status
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
 
-class Teller(Protocol):
+class SectionFile(Protocol):
     """What a file in `sections/` has."""
 
     TITLE: str
     ORDER: int
 
-    def appears(self, story: Story) -> bool:
-        """Whether the study has what this section tells of."""
-        ...
-
-    def blocks(self, story: Story) -> list[Block]:
-        """What it tells."""
+    def blocks(self, model: Model) -> list[Block]:
+        """What it tells; nothing where the study has nothing for it."""
         ...
 
 
 @functools.cache
-def tellers() -> dict[str, Teller]:
+def section_files() -> dict[str, SectionFile]:
     """name -> section, in the order of the page."""
     found = {
-        item.name: cast(Teller, import_module(f"{sections.__name__}.{item.name}"))
+        item.name: cast(SectionFile, import_module(f"{sections.__name__}.{item.name}"))
         for item in pkgutil.iter_modules(sections.__path__)
     }
     return dict(sorted(found.items(), key=lambda pair: pair[1].ORDER))
 
 
-def compose(story: Story) -> Report:
-    """The report of a story."""
-    told = []
-    for name, teller in tellers().items():
-        if teller.appears(story):
-            told.append(Section(name, teller.TITLE, tuple(teller.blocks(story))))
-    roots = tuple(seal.root for seal in story.seals if seal.root)
-    return Report(story.title, lead(story), status(story), tuple(told), roots, story.diagnosis)
+def compose(model: Model) -> Report:
+    """The report of a study."""
+    made = [Section(name, one.TITLE, tuple(one.blocks(model))) for name, one in section_files().items()]
+    roots = tuple(seal.root for seal in model.seals if seal.root)
+    told = tuple(section for section in made if section.blocks)
+    return Report(model.title, model.opening, model.status, told, roots, model.diagnosis)

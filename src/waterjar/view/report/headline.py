@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.result import NEVER_REACHED
 from waterjar.diagnose.rigidity import pattern as patterns
-from waterjar.diagnose.rigidity.curves import NEVER_REACHED
 from waterjar.run.schema import REASONS
 from waterjar.view.numbers import counted, listed, number
 

@@ -2,71 +2,34 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 
-import pandas as pd
-
-from waterjar.diagnose.registry import families
-from waterjar.stats.intervals import mean_interval
+from waterjar.diagnose.registry import find_family
+from waterjar.view.numbers import estimate_or_reason, long_label
 from waterjar.view.report.blocks import Block, Table
-from waterjar.view.numbers import estimate, long_label
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
-
-def summary_frame(story: Story, family: str, only: Sequence[str] | None = None) -> pd.DataFrame:
-    """One row per metric and cell: mean over seeds, 95 % t interval, n, and why values are missing."""
-    if story.diagnosis is None or family not in story.diagnosis.results:
-        return pd.DataFrame()
-    rows = story.table
-    rows = rows[rows["family"] == family]
-    if only is not None:
-        rows = rows[rows["metric"].isin(only)]
-    made = []
-    for (metric, cell), part in rows.groupby(["metric", "cell"], sort=False):
-        found = mean_interval(part["value"].tolist())
-        gone = Counter(part.loc[part["value"].isna(), "reason"])
-        made.append(
-            {
-                "family": family,
-                "metric": metric,
-                "cell": story.names[str(cell)],
-                "mean": found.estimate,
-                "low": found.low,
-                "high": found.high,
-                "n": found.n,
-                "missing": ", ".join(f"{count} of {len(part)} {why}" for why, count in gone.most_common()),
-            }
-        )
-    return pd.DataFrame(made)
+_CAPTION = "Mean over seeds with its 95 % t interval and the number of seeds. ↑ higher is better, ↓ lower."
 
 
 def metric_table(
-    story: Story, family: str, title: str, only: Sequence[str] | None = None, caption: str = ""
+    model: Model, family: str, title: str, first: Sequence[str] = (), caption: str = _CAPTION, *, others: bool = True
 ) -> list[Block]:
-    """The metrics of a family in a table; metrics that no learner has a value of are left out (and listed at the end
-    of the report, with the reason)."""
-    frame = summary_frame(story, family, only)
-    if frame.empty or story.diagnosis is None:
+    """The metrics of a family in a table, the `first` ones first; `others` follow unless they are not wanted.
+
+    Metrics that no learner has a value of are left out (and listed at the end of the report, with the reason).
+    """
+    order = list(dict.fromkeys([*first, *(find_family(family).metrics if others else ())]))
+    frame = model.means[(model.means["family"] == family) & model.means["metric"].isin(order)]
+    known = set(frame.loc[frame["n"] > 0, "metric"])
+    if not known:
         return []
-    known = [name for name, part in frame.groupby("metric", sort=False) if part["n"].any()]
-    order = [name for name in (only or families()[family].metrics) if name in known]
     cells = list(dict.fromkeys(frame["cell"]))
-    texts = {(line.metric, line.cell): _cell(line, story) for line in frame.itertuples()}
-    rows = tuple(
-        (long_label(story.diagnosis.declared(name)), *(texts.get((name, cell), "–") for cell in cells))
-        for name in order
-    )
-    if not rows:
-        return []
-    words = caption or "Mean over seeds with its 95 % t interval and the number of seeds. ↑ higher is better, ↓ lower."
-    return [Table(f"{family}_table", title, ("metric", *cells), rows, frame, words, tuple(range(1, len(cells) + 1)))]
-
-
-def _cell(line: object, story: Story) -> str:
-    mean, low, high, n = (getattr(line, key) for key in ("mean", "low", "high", "n"))
-    units = story.diagnosis.declared(getattr(line, "metric")).units if story.diagnosis else "1"  # noqa: B009
-    if math.isnan(mean):
-        return str(getattr(line, "missing", "")) or "–"
-    return estimate(mean, low, high, n, "byte" if units == "byte" else "1")
+    lines = {(line.metric, line.cell): line for line in frame.itertuples(index=False)}
+    rows = []
+    for metric in (model.diagnosis.declared(name) for name in order if name in known):
+        units = "byte" if metric.units == "byte" else "1"  # others stand in the label
+        texts = [estimate_or_reason(lines.get((metric.name, cell)), units, with_n=True) for cell in cells]
+        rows.append((long_label(metric), *texts))
+    numeric = tuple(range(1, len(cells) + 1))
+    return [Table(f"{family}_table", title, ("metric", *cells), tuple(rows), frame, caption, numeric)]

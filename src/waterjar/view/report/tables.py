@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pandas as pd
@@ -50,11 +49,8 @@ def alternative(chart: Chart) -> tuple[list[str], list[tuple[str, ...]], int]:
     """A chart's numbers as a table for who does not see it: (columns, rows, rows left out)."""
     frame = chart.frame.loc[:, [column for column in chart.frame if chart.frame[column].notna().any()]]
     shown = frame.head(MOST_ROWS)
-    rows = [tuple(_cell(value) for value in line) for line in shown.itertuples(index=False, name=None)]
+    rows = []
+    for line in shown.itertuples(index=False, name=None):
+        there = (value if value is not None and value == value else "–" for value in line)  # noqa: PLR0124 - NaN is not
+        rows.append(tuple(f"{value:.5g}" if isinstance(value, float) else str(value) for value in there))
     return [str(column).replace("_", " ") for column in frame], rows, len(frame) - len(shown)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float) and math.isnan(value):
-        return "–"
-    return f"{value:.5g}" if isinstance(value, float) else "–" if value is None else str(value)

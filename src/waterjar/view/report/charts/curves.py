@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from waterjar.view.curves import task_starts
+from waterjar.view.numbers import shorten
 from waterjar.view.report.blocks import Key
 from waterjar.view.report.charts.theme import boundaries, fade, label_names, layout, numbers
-from waterjar.view.numbers import shorten
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,59 +12,64 @@ from waterjar.view.report.blocks import Key
 from waterjar.view.report.charts.theme import QUIET, label_names, layout, numbers
 
 
-@dataclass(frozen=True)
-class Spot:
-    """One learner's mean, interval, seeds, and a word that stands where there is no mean."""
-
-    name: str
-    mean: float
-    low: float
-    high: float
-    n: int
-    seeds: Sequence[tuple[int, float]] = ()
-    note: str = ""
-    """Said beside the mean: `3 of 3 never reached`, stars."""
-    open: bool = False
-    """Censored, or not significant: drawn hollow."""
-
-
-def seeds_of(rows: pd.DataFrame) -> list[tuple[int, float]]:
-    """(seed, value) of rows with these columns, without those that have no value."""
-    known = rows[rows["value"].notna()]
-    return [(int(seed), float(value)) for seed, value in zip(known["seed"], known["value"], strict=True)]
-
-
 def estimates_panel(
-    spots: Sequence[Spot],
+    rows: pd.DataFrame,
     keys: Mapping[str, Key],
     *,
     title: str,
-    x: str = "",
+    notes: Mapping[str, str],
+    hollow: Collection[str] = (),
     zero: bool = True,
-    height: int | None = None,
 ) -> dict[str, Any]:
-    """A plotly figure: learners down, values across, whiskers for intervals, small dots for seeds."""
-    labels = label_names((spot.name for spot in spots), 18)
-    rows = {spot.name: len(spots) - 1 - i for i, spot in enumerate(spots)}
+    """A plotly figure: learners down, values across, whiskers for intervals, small dots for seeds.
+
+    `rows` have cell, seed and value, and of the cell mean, low, high and n. `notes` stand beside the mean of a cell, or
+    in its place; who is `hollow` is censored, or not significant.
+    """
+    cells = list(dict.fromkeys(rows["cell"]))
+    labels = label_names(cells, 18)
     data: list[dict[str, Any]] = []
-    notes: list[dict[str, Any]] = []
-    for spot in spots:
-        key, row = keys[spot.name], rows[spot.name]
-        if spot.seeds:
-            data.append(_seeds(spot, key, row))
-        if not math.isnan(spot.mean):
-            data.append(_mean(spot, key, row, labels[spot.name]))
-        if spot.note:
-            notes.append(_note(spot, row))
+    said: list[dict[str, Any]] = []
+    for row, cell in zip(reversed(range(len(cells))), cells, strict=True):
+        of_cell = rows[rows["cell"] == cell]
+        first, known, key = of_cell.iloc[0], of_cell[of_cell["value"].notna()], keys[cell]
+        if len(known):
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "x": numbers(known["value"]),
+                    "y": [row - 0.22] * len(known),
+                    "text": [f"seed {seed}" for seed in known["seed"]],
+                    "marker": {"color": key.colour, "size": 6, "opacity": 0.55, "symbol": "circle"},
+                    "hovertemplate": "%{x:.4g}<extra>%{text}</extra>",
+                    "legendgroup": key.group,
+                }
+            )
+        alone = math.isnan(first["mean"])
+        if not alone:
+            data.append(_mean(first, key, row, labels[cell], cell in hollow))
+        if notes.get(cell):
+            said.append(
+                {
+                    "x": 0.5 if alone else 1,
+                    "xref": "paper",
+                    "y": row if alone else row + 0.32,
+                    "text": notes[cell],
+                    "showarrow": False,
+                    "xanchor": "center" if alone else "right",
+                    "font": {"size": 11, "color": QUIET},
+                }
+            )
     shapes = []
     if zero and data:
         line = {"color": QUIET, "width": 1, "dash": "dot"}
         shapes.append({"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": 0, "x1": 0, "line": line})
-    made = layout(title=title, x=x, height=height or 96 + 34 * len(spots), shapes=shapes, annotations=notes)
+    made = layout(title=title, height=96 + 34 * len(cells), shapes=shapes, annotations=said)
     made["yaxis"] |= {
-        "tickvals": list(rows.values()),
-        "ticktext": [labels[spot.name] for spot in spots],
-        "range": [-0.6, len(spots) - 0.4],
+        "tickvals": list(reversed(range(len(cells)))),
+        "ticktext": [labels[cell] for cell in cells],
+        "range": [-0.6, len(cells) - 0.4],
         "fixedrange": True,
         "showgrid": False,
     }
@@ -74,59 +78,35 @@ def estimates_panel(
     return {"data": data, "layout": made}
 
 
-def _seeds(spot: Spot, key: Key, row: int) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": numbers(value for _, value in spot.seeds),
-        "y": [row - 0.22] * len(spot.seeds),
-        "text": [f"seed {seed}" for seed, _ in spot.seeds],
-        "marker": {"color": key.colour, "size": 6, "opacity": 0.55, "symbol": "circle"},
-        "hovertemplate": "%{x:.4g}<extra>%{text}</extra>",
-        "legendgroup": key.group,
-    }
-
-
-def _mean(spot: Spot, key: Key, row: int, label: str) -> dict[str, Any]:
+def _mean(of_cell: Any, key: Key, row: int, label: str, hollow: bool) -> dict[str, Any]:
+    """A marker at the mean, with its interval if it has one."""
+    mean, low, high = (float(of_cell[name]) for name in ("mean", "low", "high"))
     made: dict[str, Any] = {
         "type": "scatter",
         "mode": "markers",
-        "x": [spot.mean],
+        "x": [mean],
         "y": [row],
         "name": label,
         "marker": {
             "color": key.colour,
             "size": 10,
-            "symbol": key.symbol + ("-open" if spot.open else ""),
+            "symbol": key.symbol + ("-open" if hollow else ""),
             "line": {"width": 2, "color": key.colour},
         },
         "legendgroup": key.group,
     }
-    if math.isnan(spot.low) or math.isnan(spot.high):
-        made["hovertemplate"] = f"%{{x:.4g}}, no interval, n = {spot.n}<extra>{label}</extra>"
+    n = int(of_cell["n"])
+    if math.isnan(low) or math.isnan(high):
+        made["hovertemplate"] = f"%{{x:.4g}}, no interval, n = {n}<extra>{label}</extra>"
         return made
     made["error_x"] = {
         "type": "data",
         "symmetric": False,
-        "array": [spot.high - spot.mean],
-        "arrayminus": [spot.mean - spot.low],
+        "array": [high - mean],
+        "arrayminus": [mean - low],
         "color": key.colour,
         "thickness": 2,
         "width": 5,
     }
-    bounds = f"[{spot.low:.4g}, {spot.high:.4g}]"
-    made["hovertemplate"] = f"%{{x:.4g}} {bounds}, n = {spot.n}<extra>{label}</extra>"
+    made["hovertemplate"] = f"%{{x:.4g}} [{low:.4g}, {high:.4g}], n = {n}<extra>{label}</extra>"
     return made
-
-
-def _note(spot: Spot, row: int) -> dict[str, Any]:
-    alone = math.isnan(spot.mean)
-    return {
-        "x": 0.5 if alone else 1,
-        "xref": "paper",
-        "y": row if alone else row + 0.32,
-        "text": spot.note,
-        "showarrow": False,
-        "xanchor": "center" if alone else "right",
-        "font": {"size": 11, "color": QUIET},
-    }

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from waterjar.view.report.blocks import Key
 from waterjar.view.numbers import shorten
+from waterjar.view.report.blocks import Key
 from waterjar.view.style import COLOURS, short
 
 DASHES = ("solid", "dash", "dashdot", "dot")

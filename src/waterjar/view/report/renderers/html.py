@@ -9,13 +9,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from waterjar._version import __version__
 from waterjar.errors import missing_extra
+from waterjar.view.numbers import shorten
 from waterjar.view.report import blocks as b
 from waterjar.view.report.charts.theme import dark_colours, plain
-from waterjar.view.numbers import shorten
 from waterjar.view.report.tables import alternative, csv_text
 
 LONG = 120
@@ -42,14 +40,25 @@ def render(report: b.Report) -> str:
         "alternative": alternative,
         "LONG": LONG,
     }
-    scripts = [_plotly() if report.charts else "", _asset("report.js")]
+    charts = report.charts
+    payload = {
+        "charts": {chart.name: {"title": chart.title, "panels": list(chart.panels)} for chart in charts},
+        "keys": {
+            chart.name: [[key.group, shorten(key.label, 60), key.colour, key.dash] for key in chart.keys]
+            for chart in charts
+        },
+        "csv": {name: csv_text(frame) for name, frame in report.frames.items()},
+        "dark": dark_colours(),
+        "roots": list(report.roots),
+    }
+    scripts = [_plotly() if charts else "", _asset("report.js")]
     scripts = [script for script in scripts if script]
     return environment.get_template("report.html").render(
         report=report,
         style=Markup(_asset("report.css")),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
-        payload=Markup(embed(_payload(report))),
+        payload=Markup(embed(payload)),
         version=__version__,
     )
 
@@ -70,22 +79,6 @@ def embed(value: Any) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-def _payload(report: b.Report) -> dict[str, Any]:
-    charts = {chart.name: {"title": chart.title, "panels": list(chart.panels)} for chart in report.charts}
-    keys = {
-        chart.name: [[key.group, shorten(key.label, 60), key.colour, key.dash] for key in chart.keys]
-        for chart in report.charts
-    }
-    frames: dict[str, pd.DataFrame] = report.frames
-    return {
-        "charts": charts,
-        "keys": keys,
-        "csv": {name: csv_text(frame) for name, frame in frames.items()},
-        "dark": dark_colours(),
-        "roots": list(report.roots),
-    }
 
 
 def _asset(name: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from waterjar._version import __version__
-from waterjar.view.report import blocks as b
 from waterjar.view.numbers import one_line, shorten
+from waterjar.view.report import blocks as b
 from waterjar.view.report.renderers.pictures import caption_of, folder_beside, save_pictures
 
 _LONG = 200

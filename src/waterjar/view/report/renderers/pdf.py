@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from waterjar._version import __version__
-from waterjar.view.report import blocks as b
 from waterjar.view.numbers import one_line
+from waterjar.view.report import blocks as b
 from waterjar.view.report.renderers.pictures import caption_of, draw
 from waterjar.view.report.renderers.press import Press
 from waterjar.view.style import house_style

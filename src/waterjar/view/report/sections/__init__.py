@@ -1,1 +1,1 @@
-"""The sections of a report, one a file: TITLE, ORDER, `appears(story)` and `blocks(story)`. A new file is a new one."""
+"""The sections of a report, one a file: TITLE, ORDER and `blocks(model)`. A new file is a new one."""

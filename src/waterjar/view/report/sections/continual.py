@@ -6,14 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from waterjar.diagnose.registry import families
 from waterjar.view import figures
+from waterjar.view.numbers import estimate, one_line
 from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.charts.theme import label_names
 from waterjar.view.report.measured import metric_table
-from waterjar.view.numbers import estimate, one_line
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
 TITLE = "Forgetting and transfer"
 ORDER = 40
@@ -26,26 +25,14 @@ _TABLE = (
 )  # fmt: skip
 
 
-def appears(story: Story) -> bool:
-    """Where tasks were evaluated."""
-    return story.result("continual") is not None
-
-
-def blocks(story: Story) -> list[Block]:
-    """The task matrix of every learner, and the metrics made from it."""
-    return [*_matrices(story), *metric_table(story, "continual", "Continual-learning metrics", _known(story))]
-
-
-def _known(story: Story) -> list[str]:
-
-    there = families()["continual"].metrics
-    return list(dict.fromkeys(name for name in (*_TABLE, *there) if name in there))
-
-
-def _matrices(story: Story) -> list[Block]:
-    frame = story.figure_data("task_matrix")
-    if frame.empty:
+def blocks(model: Model) -> list[Block]:
+    """The task matrix of every learner, and the metrics made from it; nothing where no task was evaluated."""
+    if "continual" not in model.diagnosis.results:
         return []
+    table = metric_table(model, "continual", "Continual-learning metrics", _TABLE)
+    frame = model.figure_data("task_matrix")
+    if frame.empty:
+        return table
     about = figures.describe("task_matrix")
     labels = label_names(frame["cell"].unique())
     panels = [_panel(part, labels[str(cell)]) for cell, part in frame.groupby("cell", sort=False)]
@@ -60,7 +47,8 @@ def _matrices(story: Story) -> list[Block]:
             "others gave it.",
             alt=_alt(frame),
             figure="task_matrix",
-        )
+        ),
+        *table,
     ]
 
 

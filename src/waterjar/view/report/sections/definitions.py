@@ -7,30 +7,25 @@ import math
 import pandas as pd
 
 from waterjar.diagnose.registry import families
-from waterjar.view.report.blocks import Block, Table, Text
 from waterjar.view.numbers import long_label, number
-from waterjar.view.report.story import Story
+from waterjar.view.report.blocks import Block, Table, Text
+from waterjar.view.report.model import Model
 
 TITLE = "Definitions"
 ORDER = 140
 
 
-def appears(story: Story) -> bool:
-    """Where something was measured."""
-    return story.diagnosis is not None and bool(story.diagnosis.results)
-
-
-def blocks(story: Story) -> list[Block]:
-    """A line per metric that has a value somewhere."""
-    if story.diagnosis is None:
+def blocks(model: Model) -> list[Block]:
+    """A line per metric that has a value somewhere; nothing where none was measured."""
+    if not model.diagnosis.results:
         return []
-    rows = story.table
+    rows = model.table
     there = set(rows.loc[rows["value"].notna(), "metric"])
     lines = []
     for name in families():
         for metric in families()[name].metrics.values():
             if metric.name in there:
-                declared = story.diagnosis.declared(metric.name)
+                declared = model.diagnosis.declared(metric.name)
                 low, high = declared.range
                 lines.append(
                     {

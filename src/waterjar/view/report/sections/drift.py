@@ -9,21 +9,18 @@ from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.charts.theme import label_names
 from waterjar.view.report.measured import metric_table
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
 TITLE = "Drift of representations"
 ORDER = 70
 
 
-def appears(story: Story) -> bool:
-    """Where features were recorded."""
-    return story.result("drift") is not None
-
-
-def blocks(story: Story) -> list[Block]:
-    """Snapshots against snapshots, and the summary."""
+def blocks(model: Model) -> list[Block]:
+    """Snapshots against snapshots, and the summary; nothing where no features were recorded."""
+    if "drift" not in model.diagnosis.results:
+        return []
     made: list[Block] = []
-    frame = story.figure_data("drift_matrix")
+    frame = model.figure_data("drift_matrix")
     if len(frame):
         about = figures.describe("drift_matrix")
         labels = label_names(frame["cell"].unique())
@@ -42,7 +39,7 @@ def blocks(story: Story) -> list[Block]:
                 figure="drift_matrix",
             )
         )
-    return [*made, *metric_table(story, "drift", "Drift at the end of training")]
+    return [*made, *metric_table(model, "drift", "Drift at the end of training")]
 
 
 def _panel(part: pd.DataFrame, title: str) -> dict[str, object]:

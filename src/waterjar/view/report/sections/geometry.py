@@ -6,12 +6,12 @@ from typing import Any
 
 from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
+from waterjar.view.numbers import panel_title
 from waterjar.view.report.blocks import Block, Chart, Heading, Items
 from waterjar.view.report.charts.curves import curve, last_values, panels_over
 from waterjar.view.report.charts.theme import numbers
 from waterjar.view.report.measured import metric_table
-from waterjar.view.numbers import panel_title
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
 TITLE = "Manifold geometry"
 ORDER = 60
@@ -32,43 +32,40 @@ GUIDE = (
 """How to read it: the seed document's interpretation guide, in our words."""
 
 
-def appears(story: Story) -> bool:
-    """Where features of labelled samples were recorded."""
-    return story.result("geometry") is not None
-
-
-def blocks(story: Story) -> list[Block]:
-    """The guide, the stack over training, and where it ends."""
+def blocks(model: Model) -> list[Block]:
+    """The guide, the stack over training, and where it ends; nothing without features of labelled samples."""
+    if "geometry" not in model.diagnosis.results:
+        return []
     made: list[Block] = [Heading("How to read it"), Items(GUIDE)]
-    frame = story.figure_data("geometry_stack")
+    frame = model.figure_data("geometry_stack")
     if len(frame):
         about = figures.describe("geometry_stack")
         lines = frame[frame["metric"] != _SIMULATED]
         titles = {name: panel_title(find_metric(name)) for name in lines["metric"].unique()}
-        panels = panels_over(lines, "metric", story.keys, over=_OVER, titles=titles)
+        panels = panels_over(lines, "metric", model.keys, over=_OVER, titles=titles)
         layers = [name for name in lines["layer"].unique() if name]
         made.append(
             Chart(
                 name="geometry_stack",
                 title=about.title + (f", layer {layers[0]}" if layers else ""),
-                panels=_with_simulated(panels, frame[frame["metric"] == _SIMULATED], story),
+                panels=_with_simulated(panels, frame[frame["metric"] == _SIMULATED], model),
                 frame=frame,
                 caption=about.caption,
                 alt=f"One panel per measure over epochs. {last_values(lines, 'metric', _OVER, 6)}",
-                keys=tuple(story.keys.values()),
+                keys=tuple(model.keys.values()),
                 figure="geometry_stack",
             )
         )
-    return [*made, *metric_table(story, "geometry", "Geometry at the end of training")]
+    return [*made, *metric_table(model, "geometry", "Geometry at the end of training")]
 
 
-def _with_simulated(panels: tuple[dict[str, Any], ...], points: Any, story: Story) -> tuple[dict[str, Any], ...]:
+def _with_simulated(panels: tuple[dict[str, Any], ...], points: Any, model: Model) -> tuple[dict[str, Any], ...]:
     """Simulated capacity as dots with error bars over the first panel, which is capacity."""
     if not len(points):
         return panels
     dots: list[dict[str, Any]] = []
     for cell, rows in points.groupby("cell", sort=False):
-        one, key = curve(rows, str(cell), _OVER), story.keys[str(cell)]
+        one, key = curve(rows, str(cell), _OVER), model.keys[str(cell)]
         above = [high - mean for high, mean in zip(one.high, one.mean, strict=True)]
         below = [mean - low for low, mean in zip(one.low, one.mean, strict=True)]
         bars: dict[str, Any] = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from waterjar.view import figures
+from waterjar.view.numbers import shorten
 from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.curves import last_values, panels_over
 from waterjar.view.report.charts.theme import escape
-from waterjar.view.numbers import shorten
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
 TITLE = "Learning curves"
 ORDER = 30
@@ -18,19 +18,14 @@ _FIRST = ("t2_shortcut_normal", "t2_shortcut_masked", "t1_all", "t2_nonshortcut_
 _MOST = 6
 
 
-def appears(story: Story) -> bool:
-    """Where a variable was evaluated during training."""
-    return _chosen(story) is not None
-
-
-def blocks(story: Story) -> list[Block]:
-    """One chart: a panel per evaluation set."""
-    chosen = _chosen(story)
+def blocks(model: Model) -> list[Block]:
+    """One chart: a panel per evaluation set; nothing where nothing was evaluated during training."""
+    chosen = _chosen(model)
     if chosen is None:
         return []
     variable, sets = chosen
     settings = {"variable": variable, "eval_sets": sets} if sets else {"variable": variable}
-    frame = story.figure_data("learning_curves", **settings)
+    frame = model.figure_data("learning_curves", **settings)
     about = figures.describe("learning_curves")
     word = variable.replace("_", " ")
     arrow = "↓" if variable == "loss" else "↑"
@@ -39,21 +34,21 @@ def blocks(story: Story) -> list[Block]:
         Chart(
             name="learning_curves",
             title=about.title,
-            panels=panels_over(frame, "eval_set", story.keys, over=_OVER, titles=titles, y=f"{word} {arrow}"),
+            panels=panels_over(frame, "eval_set", model.keys, over=_OVER, titles=titles, y=f"{word} {arrow}"),
             frame=frame,
             caption=about.caption,
             alt=f"Lines of {word} over epochs, one panel per evaluation set. {last_values(frame, 'eval_set', _OVER)}",
-            keys=tuple(story.keys.values()),
+            keys=tuple(model.keys.values()),
             figure="learning_curves",
             settings=settings,
         )
     ]
 
 
-def _chosen(story: Story) -> tuple[str, list[str]] | None:
+def _chosen(model: Model) -> tuple[str, list[str]] | None:
     """The variable and the evaluation sets to show; None where nothing was evaluated."""
     for variable in _VARIABLES:
-        frame = story.figure_data("learning_curves", variable=variable)
+        frame = model.figure_data("learning_curves", variable=variable)
         if len(frame):
             known = list(dict.fromkeys(frame["eval_set"]))
             told = [name for name in _FIRST if name in known] or [name for name in known if name][:_MOST]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from waterjar.diagnose.registry import families
+from waterjar.diagnose.registry import find_family
 from waterjar.view import figures
-from waterjar.view.report.blocks import Block, Items, Table, Text
 from waterjar.view.numbers import label
-from waterjar.view.report.story import Story
+from waterjar.view.report.blocks import Block, Items, Table, Text
+from waterjar.view.report.model import Model
 
 TITLE = "What is missing"
 ORDER = 130
@@ -23,30 +23,27 @@ REASONS = {
 }
 
 
-def appears(story: Story) -> bool:
-    """Where anything is missing."""
-    return bool(_passed_over(story)) or bool(story.refused) or not _values(story).empty
-
-
-def blocks(story: Story) -> list[Block]:
-    """Families that were passed over, figures that refused, values that are NaN and the reasons."""
+def blocks(model: Model) -> list[Block]:
+    """Families that were passed over, figures that refused, values that are NaN and the reasons; nothing if none is."""
     made: list[Block] = []
-    items = [(f"{families()[name].title}", why) for name, why in _passed_over(story).items()]
-    items += [(f"Figure “{figures.describe(name).title}”", why) for name, why in story.refused.items()]
+    items = [(find_family(name).title, why) for name, why in model.diagnosis.passed_over.items()]
+    items += [(f"Figure “{figures.describe(name).title}”", why) for name, why in model.refused.items()]
     if items:
         made += [Text("Not measured, or not shown, because the study has not what it takes:"), Items(tuple(items))]
-    frame = _values(story)
-    if len(frame) and story.diagnosis is not None:
-        names = {name: label(story.diagnosis.declared(name)) for name in frame["metric"].unique()}
+    lines = []
+    for (family, metric, cell), part in model.table.groupby(["family", "metric", "cell"], sort=False):
+        for reason, gone in part[part["value"].isna()].groupby("reason", sort=False):
+            lines.append((family, metric, model.names[str(cell)], reason, len(gone), len(part)))
+    if lines:
         rows = tuple(
             (
-                names[line.metric],
-                line.cell,
-                f"{line.missing} of {line.seeds}",
-                line.reason,
-                REASONS.get(line.reason, ""),
+                label(model.diagnosis.declared(metric)),
+                cell,
+                f"{missing} of {seeds}",
+                reason,
+                REASONS.get(reason, ""),
             )
-            for line in frame.itertuples()
+            for _, metric, cell, reason, missing, seeds in lines
         )
         made.append(
             Table(
@@ -54,24 +51,8 @@ def blocks(story: Story) -> list[Block]:
                 "Values without a number",
                 ("metric", "learner", "seeds", "reason", "which means"),
                 rows,
-                frame,
+                pd.DataFrame(lines, columns=["family", "metric", "cell", "reason", "missing", "seeds"]),
                 "A seed without a value is left out of a mean, and n says so. Nothing is put in its place.",
             )
         )
     return made
-
-
-def _passed_over(story: Story) -> dict[str, str]:
-    return {} if story.diagnosis is None else dict(story.diagnosis.passed_over)
-
-
-def _values(story: Story) -> pd.DataFrame:
-    columns = ["family", "metric", "cell", "reason", "missing", "seeds"]
-    if story.diagnosis is None:
-        return pd.DataFrame(columns=columns)
-    rows = story.table
-    lines = []
-    for (family, metric, cell), part in rows.groupby(["family", "metric", "cell"], sort=False):
-        for reason, gone in part[part["value"].isna()].groupby("reason", sort=False):
-            lines.append((family, metric, story.names[str(cell)], reason, len(gone), len(part)))
-    return pd.DataFrame(lines, columns=columns)

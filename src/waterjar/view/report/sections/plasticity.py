@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
+from waterjar.view.numbers import panel_title
 from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.curves import last_values, panels_over
 from waterjar.view.report.measured import metric_table
-from waterjar.view.numbers import panel_title
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
 TITLE = "Plasticity"
 ORDER = 50
 _OVER = "total_epoch"
 
 
-def appears(story: Story) -> bool:
-    """Where features or weights were recorded."""
-    return story.result("plasticity") is not None
-
-
-def blocks(story: Story) -> list[Block]:
-    """The stack of metrics over training, and where they end."""
+def blocks(model: Model) -> list[Block]:
+    """The stack of metrics over training, and where they end; nothing without features or weights."""
+    if "plasticity" not in model.diagnosis.results:
+        return []
     made: list[Block] = []
-    frame = story.figure_data("plasticity_stack")
+    frame = model.figure_data("plasticity_stack")
     if len(frame):
         about = figures.describe("plasticity_stack")
         titles = {name: panel_title(find_metric(name)) for name in frame["metric"].unique()}
@@ -32,12 +29,12 @@ def blocks(story: Story) -> list[Block]:
             Chart(
                 name="plasticity_stack",
                 title=about.title + (f", layer {layers[0]}" if layers else ""),
-                panels=panels_over(frame, "metric", story.keys, over=_OVER, titles=titles),
+                panels=panels_over(frame, "metric", model.keys, over=_OVER, titles=titles),
                 frame=frame,
                 caption=about.caption,
                 alt=f"One panel per metric over epochs. {last_values(frame, 'metric', _OVER)}",
-                keys=tuple(story.keys.values()),
+                keys=tuple(model.keys.values()),
                 figure="plasticity_stack",
             )
         )
-    return [*made, *metric_table(story, "plasticity", "Plasticity at the end of training")]
+    return [*made, *metric_table(model, "plasticity", "Plasticity at the end of training")]

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from waterjar.run.study import flat
-from waterjar.view.report.blocks import Block, Table
 from waterjar.view.numbers import counted, quantity
-from waterjar.view.report.story import Story
+from waterjar.view.report.blocks import Block, Table
+from waterjar.view.report.model import Model
 
 TITLE = "Provenance"
 ORDER = 110
 _LEFT_OUT = ("started", "ended", "seconds")
 
 
-def appears(story: Story) -> bool:
-    """Where there is a run."""
-    return bool(story.study.entries)
-
-
-def blocks(story: Story) -> list[Block]:
-    """What all sessions have in common or do not, and a line per run."""
-    sessions = [session for run in story.attributes.values() for session in run["provenance"].get("sessions", [])]
+def blocks(model: Model) -> list[Block]:
+    """What all sessions have in common or do not, and a line per run; nothing where there is no run."""
+    if not model.study.entries:
+        return []
+    attributes = {run.path.name: run.attributes for run in model.study}
+    sessions = [session for run in attributes.values() for session in run["provenance"].get("sessions", [])]
     made: list[Block] = []
     facts = _facts(sessions)
     if facts:
@@ -33,7 +32,7 @@ def blocks(story: Story) -> list[Block]:
             "A session is a process that trained a run, or took it up again. Two lines of one name: sessions differ."
         )
         made.append(Table("provenance", "Software and machines", ("what", "value", "in"), rows, frame, words))
-    made.append(_runs(story))
+    made.append(_runs(model, attributes))
     return made
 
 
@@ -57,16 +56,16 @@ def _text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _runs(story: Story) -> Table:
+def _runs(model: Model, of_run: Mapping[str, Any]) -> Table:
     lines: list[dict[str, Any]] = []
-    for entry in story.study.entries:
-        attributes = story.attributes[entry.name]
+    for entry in model.study.entries:
+        attributes = of_run[entry.name]
         sessions = attributes["provenance"].get("sessions", [])
         spent = sum(float(session.get("seconds") or 0.0) for session in sessions)
         lines.append(
             {
                 "run": entry.name,
-                "cell": story.names[entry.cell_id],
+                "cell": model.names[entry.cell_id],
                 "seeds": ", ".join(map(str, entry.seeds)),
                 "status": entry.status,
                 "started": str(sessions[0].get("started", "")) if sessions else "",

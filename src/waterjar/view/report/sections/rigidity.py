@@ -6,18 +6,20 @@ import math
 from typing import Any
 
 import pandas as pd
+import xarray as xr
 
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity import pattern as patterns
+from waterjar.diagnose.rigidity.injection import injected
 from waterjar.view import figures
+from waterjar.view.numbers import label
 from waterjar.view.report.blocks import Block, Chart, Items, Text
 from waterjar.view.report.charts.curves import Curve, curve, curves_panel, last_values
 from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.charts.theme import label_names, numbers
 from waterjar.view.report.headline import SHORT
 from waterjar.view.report.measured import metric_table
-from waterjar.view.numbers import label
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
 TITLE = "Rigidity"
 ORDER = 20
@@ -34,14 +36,12 @@ _READING = (
 )
 
 
-def appears(story: Story) -> bool:
-    """Where accuracies with and without a shortcut were recorded."""
-    return story.result("rigidity") is not None
-
-
-def blocks(story: Story) -> list[Block]:
-    """How patterns are read, the dynamics, the grid of thresholds, and the controls."""
-    made: list[Block] = [
+def blocks(model: Model) -> list[Block]:
+    """How patterns are read, the dynamics, the grid of thresholds, and the controls; nothing without an index."""
+    result = model.diagnosis.results.get("rigidity")
+    if result is None:
+        return []
+    return [
         Text(
             "The index is a triplet, taken on the classes that carry the shortcut and always beside the baseline, seed "
             "by seed: AD, how many epochs later a learner adapts; PD, how much lower it ends; SFR_rel, how much more "
@@ -49,11 +49,13 @@ def blocks(story: Story) -> list[Block]:
             "transfer only where upper bounds lie below the margin:"
         ),
         Items(_READING),
-        *_dynamics(story),
-        *_thresholds(story),
-        *metric_table(story, "rigidity", "The index, the accuracies behind it, and controls", _TABLE, _CONTROLS),
+        *_dynamics(model),
+        *_thresholds(model),
+        *metric_table(
+            model, "rigidity", "The index, the accuracies behind it, and controls", _TABLE, _CONTROLS, others=False
+        ),
+        *_notes(model, result),
     ]
-    return [*made, *_notes(story)]
 
 
 _CONTROLS = (
@@ -63,19 +65,17 @@ _CONTROLS = (
 )
 
 
-def _notes(story: Story) -> list[Block]:
-    result = story.result("rigidity")
-    if result is None:
-        return []
+def _notes(model: Model, result: xr.Dataset) -> list[Block]:
     pairs = zip(result["name"].values, result["baseline_note"].values, strict=True)
     said = [(str(name), str(note)) for name, note in pairs if note]
     made: list[Block] = [Text("About the baselines:"), Items(tuple(said))] if said else []
-    injected = str(result.attrs.get("shortcut_injected", ""))
-    return [*made, Text(injected[:1].upper() + injected[1:] + ".")] if injected else made
+    cells = [str(cell) for cell in result["cell"].values]
+    told = injected(result, sum(len(entry.seeds) for entry in model.study.entries if entry.cell_id in cells))
+    return [*made, Text(told[:1].upper() + told[1:] + ".")]
 
 
-def _dynamics(story: Story) -> list[Block]:
-    frame = story.figure_data("eri_dynamics")
+def _dynamics(model: Model) -> list[Block]:
+    frame = model.figure_data("eri_dynamics")
     if frame.empty:
         return []
     about = figures.describe("eri_dynamics")
@@ -86,10 +86,10 @@ def _dynamics(story: Story) -> list[Block]:
     for quantity, words in (("patched", "shortcut visible"), ("masked", "shortcut masked")):
         part = curves[(curves["panel"] == "accuracy") & (curves["quantity"] == quantity)]
         lines = _lines(part, over)
-        marks = _crossings(frame, story, level) if quantity == "patched" and level is not None else []
+        marks = _crossings(frame, model, level) if quantity == "patched" and level is not None else []
         tau = level if quantity == "patched" else None
         title = f"Accuracy ↑, {words}"
-        panels.append(curves_panel(lines, story.keys, title=title, x="effective epoch", level=tau, marks=marks))
+        panels.append(curves_panel(lines, model.keys, title=title, x="effective epoch", level=tau, marks=marks))
     for panel, title in (
         ("ad", "AD within so many epochs"),
         ("pd", label(find_metric("pd"))),
@@ -98,7 +98,7 @@ def _dynamics(story: Story) -> list[Block]:
         part = curves[(curves["panel"] == panel) & curves["mean"].notna()]
         if len(part):
             lines = _lines(part, over)
-            panels.append(curves_panel(lines, story.keys, title=title, x="effective epoch", level=0.0))
+            panels.append(curves_panel(lines, model.keys, title=title, x="effective epoch", level=0.0))
     return [
         Chart(
             name="eri_dynamics",
@@ -109,7 +109,7 @@ def _dynamics(story: Story) -> list[Block]:
             "as epochs of the last task pass. Lines are means over seeds of trailing means, bands 95 % t intervals; "
             "the dotted line is the threshold, and a triangle marks where a seed reaches it.",
             alt=f"Lines over effective epochs. {last_values(curves, 'quantity', over, 5)}",
-            keys=tuple(story.keys.values()),
+            keys=tuple(model.keys.values()),
             figure="eri_dynamics",
         )
     ]
@@ -119,12 +119,12 @@ def _lines(part: pd.DataFrame, over: str) -> list[Curve]:
     return [curve(rows, str(cell), over) for cell, rows in part.groupby("cell", sort=False)]
 
 
-def _crossings(frame: pd.DataFrame, story: Story, level: float) -> list[dict[str, Any]]:
+def _crossings(frame: pd.DataFrame, model: Model, level: float) -> list[dict[str, Any]]:
     """A triangle where a seed reaches the threshold."""
     found = frame[(frame["panel"] == "crossing") & (frame["quantity"] == "learner") & frame["effective_epoch"].notna()]
     made = []
     for cell, rows in found.groupby("cell", sort=False):
-        key = story.keys[str(cell)]
+        key = model.keys[str(cell)]
         made.append(
             {
                 "type": "scatter",
@@ -140,8 +140,8 @@ def _crossings(frame: pd.DataFrame, story: Story, level: float) -> list[dict[str
     return made
 
 
-def _thresholds(story: Story) -> list[Block]:
-    frame = story.figure_data("tau_heatmap")
+def _thresholds(model: Model) -> list[Block]:
+    frame = model.figure_data("tau_heatmap")
     if frame.empty:
         return []
     about = figures.describe("tau_heatmap")

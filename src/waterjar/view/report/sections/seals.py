@@ -5,37 +5,33 @@ from __future__ import annotations
 import pandas as pd
 
 from waterjar.view.report.blocks import Block, Heading, Items, Table, Text
-from waterjar.view.report.opening import status
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
 TITLE = "Seals"
 ORDER = 120
 _MOST = 12
 
 
-def appears(story: Story) -> bool:
-    """Where there is a run, or a ledger that remembers one."""
-    return bool(story.seals)
-
-
-def blocks(story: Story) -> list[Block]:
-    """The state of every seal, its root hash, and what does not hold."""
+def blocks(model: Model) -> list[Block]:
+    """The state of every seal, its root hash, and what does not hold; nothing without a run or a ledger."""
+    if not model.seals:
+        return []
     frame = pd.DataFrame(
         [
             {"run": seal.run, "state": seal.state, "root_hash": seal.root, "problems": "; ".join(seal.problems)}
-            for seal in story.seals
+            for seal in model.seals
         ]
     )
-    rows = tuple((seal.run, seal.state, seal.root or "–") for seal in story.seals)
+    rows = tuple((seal.run, seal.state, seal.root or "–") for seal in model.seals)
     made: list[Block] = [
-        status(story),
+        model.status,
         Text(
             "A seal is a checksum over every file of a run, and its root hash a checksum over those. Compare it with "
             "what the authors printed; waterjar verify, or sha256sum alone, checks the files."
         ),
         Table("seals", "Root hashes", ("run", "state", "root hash"), rows, frame),
     ]
-    troubled = [seal for seal in story.seals if seal.problems]
+    troubled = [seal for seal in model.seals if seal.problems]
     if troubled:
         said = []
         for seal in troubled:

@@ -10,24 +10,20 @@ import yaml
 
 from waterjar.run.identity import SEED_KEYS
 from waterjar.run.study import flat
-from waterjar.view.report.blocks import Block, Code, Table
-from waterjar.view.report.story import Story
+from waterjar.view.numbers import listed
+from waterjar.view.report.blocks import Block, Code, Table, Text
+from waterjar.view.report.model import Model
 
 TITLE = "Settings"
 ORDER = 100
 
 
-def appears(story: Story) -> bool:
-    """Where there is a run, or a declaration."""
-    return bool(story.study.entries) or bool(story.declaration)
-
-
-def blocks(story: Story) -> list[Block]:
+def blocks(model: Model) -> list[Block]:
     """Differences first: they are what the comparison is about."""
     made: list[Block] = []
     configs = {
-        story.names[cell]: {k: v for k, v in flat(entries[0].config).items() if k not in SEED_KEYS}
-        for cell, entries in story.study.cells.items()
+        model.names[cell]: {k: v for k, v in flat(entries[0].config).items() if k not in SEED_KEYS}
+        for cell, entries in model.study.cells.items()
     }
     keys = list(dict.fromkeys(key for config in configs.values() for key in config))
     differ = [key for key in keys if len({_shown(config, key) for config in configs.values()}) > 1]
@@ -53,27 +49,32 @@ def blocks(story: Story) -> list[Block]:
         frame = pd.DataFrame([{"setting": key, "value": _shown(one, key)} for key in shared])
         rows = tuple((key, _shown(one, key)) for key in shared)
         made.append(Table("settings_shared", "Settings that all runs share", ("setting", "value"), rows, frame))
-    if story.diagnosis is not None and story.diagnosis.results:
-        lines = [
-            {"family": family, "setting": key, "value": json.dumps(value, ensure_ascii=False)}
-            for family in story.diagnosis.results
-            for key, value in story.settings(family).items()
-        ]
-        if lines:
-            frame = pd.DataFrame(lines)
-            made.append(
-                Table(
-                    "settings_of_diagnostics",
-                    "Settings of the diagnostics",
-                    ("family", "setting", "value"),
-                    tuple(frame.itertuples(index=False, name=None)),
-                    frame,
-                )
-            )
-    if story.declaration:
-        text = yaml.safe_dump(dict(story.declaration), sort_keys=False, allow_unicode=True)
-        made.append(Code("The declaration of the study (study.yaml)", text))
-    return made
+    return [*made, *_diagnostics(model), *_declaration(model)]
+
+
+def _diagnostics(model: Model) -> list[Block]:
+    """The settings that were used, as the results say it, and how learners were compared."""
+    found, analysis = model.diagnosis, model.diagnosis.analysis
+    used = [(family, key, value) for family in found.results for key, value in found.settings(family).items()]
+    if not used:
+        return []
+    tests = {} if analysis.tests is False else analysis.test_settings.model_dump()
+    compared = {"baseline": model.baseline, **tests} if len(model.study.cells) > 1 else {}
+    used += [("comparison", key, value) for key, value in compared.items()]
+    lines = [(family, key, json.dumps(value, ensure_ascii=False)) for family, key, value in used]
+    columns = ("family", "setting", "value")
+    title = "Settings that the diagnostics were measured with"
+    return [Table("settings_of_diagnostics", title, columns, tuple(lines), pd.DataFrame(lines, columns=columns))]
+
+
+def _declaration(model: Model) -> list[Block]:
+    declared = model.study.declaration
+    if not declared:
+        return []
+    given = [f"{name}.{key}" for name, own in model.given.items() for key in own]
+    before = f"Asked for when this report was made, before what the study declares: {listed(given)}."
+    text = yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
+    return [*([Text(before)] if given else []), Code("The declaration of the study (study.yaml)", text)]
 
 
 def _shown(config: dict[str, Any], key: str) -> str:

@@ -11,65 +11,54 @@ from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.registry import find_metric
 from waterjar.errors import WaterjarError
 from waterjar.view import figures
-from waterjar.view.report.blocks import Block, Chart, Table, Text
-from waterjar.view.report.charts.estimates import Spot, estimates_panel, seeds_of
-from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.numbers import estimate, label, number, panel_title
-from waterjar.view.report.story import Story
+from waterjar.view.report.blocks import Block, Chart, Table, Text
+from waterjar.view.report.charts.estimates import estimates_panel
+from waterjar.view.report.charts.matrix import matrix_panel
+from waterjar.view.report.model import Model
 
 TITLE = "Statistics"
 ORDER = 80
 
 
-def appears(story: Story) -> bool:
-    """Where there are several learners, or enough runs to correlate."""
-    return len(story.figure_data("correlation_heatmap")) > 0 or len(_compared(story)) > 0
-
-
-def blocks(story: Story) -> list[Block]:
-    """Comparison as a chart and a table, and correlations."""
-    return [*_comparison(story), *_correlation(story)]
-
-
-def _compared(story: Story) -> pd.DataFrame:
-    if len(story.study.cells) < 2:
-        return pd.DataFrame()
-    return story.figure_data("strategy_comparison", baseline=story.baseline)
-
-
-def _comparison(story: Story) -> list[Block]:
-    frame = _compared(story)
+def blocks(model: Model) -> list[Block]:
+    """Learners compared, as a chart and a table, and correlations; nothing of one learner with too few runs."""
+    tested = model.diagnosis.analysis.tests is not False
+    frame = model.figure_data("strategy_comparison") if len(model.study.cells) > 1 else pd.DataFrame()
+    correlations = _correlation(model) if tested else []
     if frame.empty:
-        return []
-    about = figures.describe("strategy_comparison")
+        return correlations
     panels = []
     for metric, part in frame.groupby("metric", sort=False):
-        spots = [_spot(str(cell), rows) for cell, rows in part.groupby("cell", sort=False)]
-        panels.append(estimates_panel(spots, story.keys, title=panel_title(find_metric(str(metric))), zero=False))
+        cells = part.drop_duplicates("cell")
+        notes = {line.cell: _said_of(line) for line in cells.itertuples()}
+        hollow = cells.loc[~(cells["significant"] | cells["is_baseline"]), "cell"].tolist() if tested else []
+        title = panel_title(find_metric(str(metric)))
+        panels.append(estimates_panel(part, model.keys, title=title, notes=notes, hollow=hollow, zero=False))
+    level = f"{100 * (1 - frame.attrs['alpha']):g} % t interval"
+    caption = f"A dot is a seed, the larger marker the mean with its {level}"
+    against = "; p is that of the difference to the baseline after correction over all tests shown. Filled where it is "
     chart = Chart(
         name="strategy_comparison",
-        title=about.title,
+        title=figures.describe("strategy_comparison").title,
         panels=tuple(panels),
         frame=frame,
-        caption="A dot is a seed, the larger marker the mean with its 95 % t interval; p is that of the difference to "
-        "the baseline after correction over all tests shown. Filled where it is significant.",
-        alt=_alt(frame),
+        caption=f"{caption}{against}significant." if tested else f"{caption}.",
+        alt=_alt(frame) if tested else "Means with intervals per learner and metric, without tests.",
         figure="strategy_comparison",
-        settings={"baseline": story.baseline},
     )
-    return [chart, *_table(story, list(frame["metric"].unique()))]
+    if not tested:
+        said = "No tests were made, of differences or of correlations: the study declares none (analysis.tests: false)."
+        return [Text(said), chart]
+    return [chart, *_table(model, list(frame["metric"].unique())), *correlations]
 
 
-def _spot(cell: str, rows: pd.DataFrame) -> Spot:
-    first = rows.iloc[0]
-    seeds = seeds_of(rows)
-    note = "baseline" if first["is_baseline"] else ""
-    if not math.isnan(first["p_corrected"]):
-        note = f"p = {number(first['p_corrected'])}{first['stars']}"
-    if math.isnan(first["mean"]):
-        note = "no value"
-    hollow = not first["significant"] and not first["is_baseline"]
-    return Spot(cell, first["mean"], first["low"], first["high"], int(first["n"]), seeds, note=note, open=hollow)
+def _said_of(line: Any) -> str:
+    if math.isnan(line.mean):
+        return "no value"
+    if math.isnan(line.p_corrected):
+        return "baseline" if line.is_baseline else ""
+    return f"p = {number(line.p_corrected)}{line.stars}"
 
 
 def _alt(frame: pd.DataFrame) -> str:
@@ -81,11 +70,9 @@ def _alt(frame: pd.DataFrame) -> str:
     return f"Means with intervals per learner and metric. Significant after correction: {told}."
 
 
-def _table(story: Story, names: list[str]) -> list[Block]:
-    if story.diagnosis is None:
-        return []
+def _table(model: Model, names: list[str]) -> list[Block]:
     try:
-        table = compare_cells(story.diagnosis, names, baseline=story.baseline)
+        table = compare_cells(model.diagnosis, names, baseline=model.baseline)
     except WaterjarError as error:
         return [Text(f"Not compared: {error}.")]
     rows = tuple(_row(line) for line in table.to_dict("records"))
@@ -93,10 +80,12 @@ def _table(story: Story, names: list[str]) -> list[Block]:
     tests = table[table["test"] != ""]
     said = ""
     if len(tests):
-        one = tests.iloc[0]
+        one, how = tests.iloc[0], model.diagnosis.analysis.test_settings
+        pairs = ", pairs by seed" if how.paired else ""
         said = (
-            f"Test: {one['test'].replace('_', ' ')}, pairs by seed; {one['correction'].replace('_', ' ')} over "
-            f"{one['family_size']} tests; * where p corrected is 0.05 or less. With so few seeds an exact test could "
+            f"Test: {one['test'].replace('_', ' ')}{pairs}; {one['correction'].replace('_', ' ')} over "
+            f"{one['family_size']} tests; * where p corrected is {how.alpha:g} or less. With so few seeds an exact "
+            "test could "
             f"not give a p below {number(tests['smallest_exact_p'].min())}; a t test may, because it assumes the "
             "distribution."
         )
@@ -126,8 +115,8 @@ def _named(line: dict[str, Any]) -> str:
     return "" if math.isnan(line["effect_size"]) else f" {line['effect_name'].replace('_', ' ')}"
 
 
-def _correlation(story: Story) -> list[Block]:
-    frame = story.figure_data("correlation_heatmap")
+def _correlation(model: Model) -> list[Block]:
+    frame = model.figure_data("correlation_heatmap")
     if frame.empty:
         return []
     about = figures.describe("correlation_heatmap")

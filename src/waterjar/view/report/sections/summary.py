@@ -9,41 +9,39 @@ import xarray as xr
 
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity import pattern as patterns
-from waterjar.view.report.blocks import Block, Callout, Heading, Items, Text, Verdict, Verdicts
-from waterjar.view.report.eri_chart import eri_summary_chart
+from waterjar.view import figures
+from waterjar.view.numbers import counted, estimate, label, listed, number, one_line, panel_title
+from waterjar.view.report.blocks import Block, Callout, Chart, Heading, Items, Text, Verdict, Verdicts
+from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.headline import SHORT, headline, seen
-from waterjar.view.report.measured import summary_frame
-from waterjar.view.numbers import counted, estimate, label, listed, number, one_line
-from waterjar.view.report.story import Story
+from waterjar.view.report.model import Model
 
 TITLE = "What was found"
 ORDER = 10
+_MOST = 3
+"""Metrics of a family that the callout names."""
 
 
-def appears(story: Story) -> bool:
-    """Always: a report that has nothing to tell says so here."""
-    return True
-
-
-def blocks(story: Story) -> list[Block]:
-    """Findings, a verdict per learner, and the picture of them."""
-    if not story.study.entries:
-        return [_nothing(story)]
+def blocks(model: Model) -> list[Block]:
+    """The finding of the family that leads, and of rigidity a verdict per learner and the picture of them."""
+    if not model.study.entries:
+        return [_nothing(model)]
     made: list[Block] = []
-    result = story.result("rigidity")
-    if result is not None:
-        said = headline(result, story.settings("rigidity"))
+    result = model.diagnosis.results.get("rigidity")
+    if model.lead == "rigidity" and result is not None:
+        said = headline(result, model.diagnosis.settings("rigidity"))
         made += [Callout("note", "In short", " ".join(said))] if said else []
-        told = verdicts(result)
-        made += [told, *eri_summary_chart(story), Heading("Learner by learner")]
+    elif model.lead is not None:
+        made += _main_metrics(model, model.lead)
+    if result is not None:
+        told = verdicts(result, model.diagnosis.settings("rigidity")["confidence"])
+        made += [told, *_chart(model), Heading("Learner by learner")]
         made.append(Items(tuple((one.name, one.sentence) for one in told.verdicts)))
-    else:
-        made += _without_rigidity(story)
-    return made
+    return [*made, *_unmeasured(model)] or [Text("No metric has a value in this study.")]
 
 
-def _nothing(story: Story) -> Callout:
-    damaged = len(story.states("damaged"))
+def _nothing(model: Model) -> Callout:
+    damaged = len(model.states("damaged"))
     if damaged:
         return Callout(
             "bad", "Nothing to show", f"{counted(damaged, 'run')} cannot be read; see Seals for what is wrong."
@@ -55,23 +53,34 @@ def _nothing(story: Story) -> Callout:
     )
 
 
-def _without_rigidity(story: Story) -> list[Block]:
-    why = "" if story.diagnosis is None else story.diagnosis.passed_over.get("rigidity", "")
-    made: list[Block] = []
-    frame = summary_frame(story, "continual", ["average_accuracy"])
-    known = frame[frame["n"] > 0] if len(frame) else frame
-    if len(known):
+def _main_metrics(model: Model, family: str) -> list[Block]:
+    """What matters most of a family, over seeds, learner by learner."""
+    names = [name for name in model.diagnosis.main_metrics() if find_metric(name).family == family]
+    said = []
+    for name in names[:_MOST]:
+        known = model.means[(model.means["metric"] == name) & (model.means["n"] > 0)]
         texts = [
             f"{line.cell} {one_line(estimate(line.mean, line.low, line.high, line.n))}" for line in known.itertuples()
         ]
-        made.append(Callout("note", "In short", f"Average accuracy over tasks at the end: {listed(texts)}."))
-    if why:
-        made.append(Text(f"There is no verdict on rigidity: {why}."))
-    return made
+        said.append(f"{panel_title(model.diagnosis.declared(name))}: {listed(texts)}.")
+    text = " ".join(line[:1].upper() + line[1:] for line in said)
+    return [Callout("note", "In short", text)] if said else []
 
 
-def verdicts(result: xr.Dataset) -> Verdicts:
-    """A card per cell of a rigidity result; the baseline last."""
+def _unmeasured(model: Model) -> list[Block]:
+    """Families that were wanted for what they say first, and have nothing to say."""
+    analysis = model.diagnosis.analysis
+    wanted = dict.fromkeys([*([analysis.lead] if analysis.lead else []), *(analysis.families or ())])
+    words = {"rigidity": "verdict on rigidity"}
+    return [
+        Text(f"There is no {words.get(family, f'finding of {family}')}: {model.diagnosis.passed_over[family]}.")
+        for family in wanted
+        if family in model.diagnosis.passed_over and family in (analysis.lead, "rigidity")
+    ]
+
+
+def verdicts(result: xr.Dataset, confidence: float) -> Verdicts:
+    """A card per cell of a rigidity result, whose intervals are at this level; the baseline last."""
     rows = []
     patterns_seen = seen(result)
     for i in range(result.sizes["cell"]):
@@ -102,13 +111,14 @@ def verdicts(result: xr.Dataset) -> Verdicts:
             for one, name, pattern, _ in rows
         ]
     )
-    each = f"{_CAPTION} n = {counts.pop()} everywhere." if alike else _CAPTION
+    caption = f"Mean over seeds, in brackets its {100 * confidence:g} % t interval. {_CAPTION}"
+    each = f"{caption} n = {counts.pop()} everywhere." if alike else caption
     return Verdicts("verdicts", "Verdicts", tuple(told), frame, each)
 
 
 _CAPTION = (
-    "Mean over seeds, in brackets its 95 % t interval. ↑ higher is better, ↓ lower is better, →0 any distance from 0 "
-    "says something. Benign transfer speaks of PD and SFR_rel only, not of AD."
+    "↑ higher is better, ↓ lower is better, →0 any distance from 0 says something. Benign transfer speaks of PD and "
+    "SFR_rel only, not of AD."
 )
 _COLUMNS = (
     ("ad", "later than the baseline by"),
@@ -152,3 +162,45 @@ def _value(one: xr.Dataset, name: str, with_n: bool) -> str:
     scalar = find_metric(name).scalar
     mean, low, high, n = (float(one[f"{scalar}_{end}"].values) for end in ("mean", "low", "high", "n"))
     return estimate(mean, low, high, int(n) if with_n or low == high else None)
+
+
+def _chart(model: Model) -> list[Block]:
+    """AD, PD and SFR_rel with intervals, a panel each; nothing where no learner is compared."""
+    frame = model.figure_data("eri_summary")
+    if frame.empty:
+        return []
+    about = figures.describe("eri_summary")
+    panels = []
+    for metric, part in frame.groupby("metric", sort=False):
+        ran, never = (part.groupby("cell", sort=False)["censored"].agg(how) for how in ("size", "sum"))
+        empty = set(part.loc[part["mean"].isna(), "cell"])
+        notes = dict.fromkeys(empty, "no value")
+        notes |= {cell: f"{never[cell]} of {ran[cell]} seeds censored" for cell in never.index[never > 0]}
+        title = label(find_metric(str(metric)))
+        panels.append(estimates_panel(part, model.keys, title=title, notes=notes, hollow=set(never.index[never > 0])))
+    return [
+        Chart(
+            name="eri_summary",
+            title=about.title,
+            panels=tuple(panels),
+            frame=frame,
+            caption="Each learner against the baseline, seed by seed: a small dot is a seed, the marker the mean with "
+            f"its {100 * frame['confidence'].iloc[0]:g} % t interval. Right of 0 is later (AD), worse (PD), more "
+            "reliant on the shortcut (SFR_rel). Hollow: some seeds never reached the threshold (censored); AD then is "
+            "that within the budget, which counts them.",
+            alt=_alt(frame),
+            figure="eri_summary",
+        )
+    ]
+
+
+def _alt(frame: pd.DataFrame) -> str:
+    parts = []
+    for metric, part in frame.groupby("metric", sort=False):
+        once = part.drop_duplicates("cell")
+        told = [
+            f"{line.cell} {one_line(estimate(line.mean, line.low, line.high, int(line.n)))}"
+            for line in once.itertuples()
+        ]
+        parts.append(f"{label(find_metric(str(metric)))}: {'; '.join(told)}")
+    return "Means with intervals beside a line at 0. " + ". ".join(parts) + "."
