@@ -17,7 +17,7 @@ from lab.study.in_this_process import InThisProcess
 from waterjar.cli.main import app
 from waterjar.errors import WaterjarError
 from waterjar.lab import data, study
-from waterjar.lab.binary import BinaryConfig, train_binary
+from waterjar.lab.binary import BinaryConfig, run_id_of, train_binary
 from waterjar.lab.study import estimate as estimating
 from waterjar.lab.study.progress import glance, look
 
@@ -127,6 +127,15 @@ def test_faults(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(WaterjarError, match=re.escape(message)) as told:
         declaration(**changes)
     assert len(str(told.value)) < 400  # not the whole declaration
+
+
+@pytest.mark.parametrize("changes", [{}, {"preset": "seed"}])
+def test_runs_keep_the_identity_that_they_had(changes: dict[str, Any]) -> None:
+    """Identities as they were before there was a preset of the analysis, which is no part of them."""
+    algorithms = ["sl", {"learner": "rl", "options": ["replay"]}]
+    content = {"kind": "binary", "tasks": {"number": 2}, "repeats": 2, "algorithms": algorithms, **changes}
+    found = [run_id_of(run, "data")[:16] for run in study.expand(study.declare(content))]
+    assert found == ["64d998a71d00ea79", "c5fd9421689e9c9e"]
 
 
 def test_settings_of_the_network_can_be_swept() -> None:
