@@ -146,11 +146,11 @@ def test_settings_of_the_network_can_be_swept() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tasks": {"number": 4}}, "at most 3 tasks would be right"),
+        ({"tasks": {"number": 4}}, "expected at most 3 tasks"),
         ({"tasks": {"number": 1, "train_per_class": 17}}, "has 16 train images: at most 16"),
         ({"tasks": {"number": 1, "classes_per_task": 7}}, "classes_per_task is 7, but glyphs has 6 classes"),
         ({"recording": {"features": ["penultimat"]}}, "did you mean 'penultimate'"),
-        ({"recording": {"features": ["penultimate"], "samples": 10}}, "at most 8 would be right"),
+        ({"recording": {"features": ["penultimate"], "samples": 10}}, "expected at most 8"),
         (
             {"network": {"name": "vit"}, "algorithms": [{"learner": "sl", "options": ["redo"]}]},
             "option 'redo' renews single units, and needs a network that is a plain chain of layers",
