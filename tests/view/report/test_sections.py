@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
+import waterjar
+from view.report.studies import einstellung_study
 from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
-from waterjar.view.report import Model
-from waterjar.view.report.blocks import Chart, Report, Table, Verdicts
+from waterjar.view.report import Model, compose, model_of
+from waterjar.view.report.blocks import Callout, Chart, Report, Table, Text, Verdicts
 from waterjar.view.report.composing import section_files
 
 ALWAYS = ["summary", "rigidity", "learning", "continual", "statistics", "costs", "settings", "provenance", "seals"]
@@ -180,3 +184,64 @@ def test_no_number_in_a_frame_is_changed_for_the_page(full: Model) -> None:
     values = full.table["value"].to_numpy(float)
     assert np.isfinite(values).any()
     assert not any(math.isinf(value) for value in values)
+
+
+@pytest.fixture(scope="module")
+def two_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two learners on two tasks, two seeds each: nothing of a shortcut."""
+    folder = waterjar.create_study(tmp_path_factory.mktemp("tasks") / "s")
+    for learner, kept in (("sl", 0.6), ("replay", 0.8)):
+        for seed in (1, 2):
+            run, sets = folder / f"{learner}-{seed}", {"one": 0, "two": 1}
+            settings: dict[str, Any] = {"seeds": [seed], "eval_sets": sets, "tasks": ["a", "b"], "classes": ["x", "y"]}
+            with waterjar.Recorder(run, {"learner": learner, "seed": seed}, **settings) as recorder:
+                for task, first, second in (("a", 0.9, 0.5), ("b", kept + 0.01 * seed, 0.9)):
+                    recorder.log(train_task=task, epoch=0, performance={"accuracy": [0.5, 0.5]})
+                    recorder.log(train_task=task, epoch=1, performance={"accuracy": [first, second]})
+    return folder
+
+
+def reported(folder: Path, **analysis: Any) -> Report:
+    waterjar.create_study(folder, {"analysis": analysis}, replace=True)
+    return compose(model_of(waterjar.open_study(folder)))
+
+
+def test_the_summary_opens_with_the_family_that_leads(two_tasks: Path) -> None:
+    for analysis in ({}, {"lead": "continual"}):
+        report = reported(two_tasks, **analysis)
+        (first,) = section(report, "summary")
+        assert isinstance(first, Callout) and first.text.startswith("Average accuracy (ACC) ↑: replay 0.85")
+        assert "Forgetting ↓: " in first.text and "Means of 2 seeds" in first.text
+        assert "rigidity" not in first.text
+    first, second = section(reported(two_tasks, lead="rigidity"), "summary")
+    assert isinstance(first, Callout) and isinstance(second, Text)
+    assert second.text.startswith("There is no verdict on rigidity: ")
+
+
+def test_without_tests_the_section_says_so(two_tasks: Path) -> None:
+    report = reported(two_tasks, tests=False)
+    first, shown = section(report, "statistics")
+    assert isinstance(first, Text) and first.text.startswith("No tests were made")
+    assert isinstance(shown, Chart) and shown.frame["p_value"].isna().all()
+    assert "comparison" not in set(table(report, "settings_of_diagnostics").frame["family"])
+    tested = reported(two_tasks, tests={"correction": "benjamini_hochberg", "alpha": 0.01}, baseline="sl")
+    caption = table(tested, "comparison").caption
+    assert "benjamini hochberg" in caption and "0.01 or less" in caption
+    assert tuple(row[1] for row in table(tested, "comparison").rows[:2])[::-1] == ("replay", "sl (baseline)")
+    used = table(tested, "settings_of_diagnostics").frame
+    assert ("baseline", '"sl"') in set(zip(used["setting"], used["value"], strict=True))
+
+
+def test_what_is_declared_is_what_is_shown(tmp_path: Path) -> None:
+    folder = einstellung_study(tmp_path / "s")
+    report = reported(folder, settings={"rigidity": {"threshold": 0.75, "confidence": 0.9}})
+    assert set(report.frames["eri_dynamics"]["threshold"].dropna()) == {0.75}
+    assert set(report.frames["eri_summary"]["confidence"]) == {0.9}
+    first = section(report, "summary")
+    assert any("75 %" in str(block) for block in first) and not any("60 %" in str(block) for block in first)
+    assert any("its 90 % t interval" in getattr(block, "caption", "") for block in first)
+    used = table(report, "settings_of_diagnostics").frame
+    assert "0.75" in set(used.loc[(used["family"] == "rigidity") & (used["setting"] == "threshold"), "value"])
+    drawn = figures.data("eri_dynamics", waterjar.open_study(folder))
+    pd.testing.assert_frame_equal(drawn, report.frames["eri_dynamics"])
+    assert set(figures.data("eri_dynamics", waterjar.open_study(folder), threshold=0.5)["threshold"].dropna()) == {0.5}

@@ -58,9 +58,9 @@ def _diagnostics(model: Model) -> list[Block]:
     used = [(family, key, value) for family in found.results for key, value in found.settings(family).items()]
     if not used:
         return []
-    tests = {} if analysis.tests is False else analysis.test_settings.model_dump()
-    compared = {"baseline": model.baseline, **tests} if len(model.study.cells) > 1 else {}
-    used += [("comparison", key, value) for key, value in compared.items()]
+    if analysis.tests is not False and len(model.study.cells) > 1:
+        compared = {"baseline": model.baseline, **analysis.test_settings.model_dump()}
+        used += [("comparison", key, value) for key, value in compared.items()]
     lines = [(family, key, json.dumps(value, ensure_ascii=False)) for family, key, value in used]
     columns = ("family", "setting", "value")
     title = "Settings that the diagnostics were measured with"

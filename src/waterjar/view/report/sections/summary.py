@@ -55,16 +55,20 @@ def _nothing(model: Model) -> Callout:
 
 def _main_metrics(model: Model, family: str) -> list[Block]:
     """What matters most of a family, over seeds, learner by learner."""
-    names = [name for name in model.diagnosis.main_metrics() if find_metric(name).family == family]
+    names = [name for name in model.diagnosis.main_metrics() if find_metric(name).family == family][:_MOST]
+    known = model.means[model.means["metric"].isin(names) & (model.means["n"] > 0)]
+    alike = known["n"].nunique() == 1  # then n is said once
     said = []
-    for name in names[:_MOST]:
-        known = model.means[(model.means["metric"] == name) & (model.means["n"] > 0)]
+    for name in names:
         texts = [
-            f"{line.cell} {one_line(estimate(line.mean, line.low, line.high, line.n))}" for line in known.itertuples()
+            f"{line.cell} {one_line(estimate(line.mean, line.low, line.high, None if alike else line.n))}"
+            for line in known[known["metric"] == name].itertuples()
         ]
-        said.append(f"{panel_title(model.diagnosis.declared(name))}: {listed(texts)}.")
-    text = " ".join(line[:1].upper() + line[1:] for line in said)
-    return [Callout("note", "In short", text)] if said else []
+        title = panel_title(model.diagnosis.declared(name))
+        said.append(f"{title[:1].upper()}{title[1:]}: {listed(texts)}.")
+    seeds = f"means of {counted(int(known['n'].iloc[0]), 'seed')}" if alike else "means over seeds"
+    ends = f"({seeds[:1].upper()}{seeds[1:]}, in brackets their 95 % t intervals.)"
+    return [Callout("note", "In short", " ".join([*said, ends]))] if said else []
 
 
 def _unmeasured(model: Model) -> list[Block]:
