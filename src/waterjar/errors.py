@@ -1,4 +1,4 @@
-"""The one exception root. An error says what was wrong, where, and what would be right."""
+"""The one exception root. An error says what was wrong, where, and what was expected."""
 
 from __future__ import annotations
 

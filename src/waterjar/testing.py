@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from waterjar.diagnose.labelled import REASON, reasons_of
+from waterjar.diagnose.joining import REASON
+from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.measuring import Unit, measure_unit, units_of
 from waterjar.diagnose.registry import Direction, Family, Metric, families, find_metric, metrics
 from waterjar.diagnose.result import Result

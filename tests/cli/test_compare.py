@@ -183,7 +183,7 @@ class TestFigures:
     def test_what_does_not_go_together(self, tmp_path: Path) -> None:
         with pytest.raises(WaterjarError, match="--out and --no-figures"):
             run(tmp_path, "--out", tmp_path, "--no-figures")
-        with pytest.raises(WaterjarError, match="a folder would be right"):
+        with pytest.raises(WaterjarError, match="expected a folder"):
             run(tmp_path, "--out", tmp_path / "x.png")
         with pytest.raises(WaterjarError, match="--format 'gif' is unknown"):
             run(tmp_path, "--format", "gif")

@@ -86,7 +86,7 @@ class TestDiagnose:
         [
             (["--only", "adx"], "did you mean 'ad'"),
             (["--set", "treshold=1"], "did you mean 'threshold'"),
-            (["--set", "threshold"], "key=value would be right"),
+            (["--set", "threshold"], "expected key=value"),
             (["--set", "rigidty.threshold=1"], "did you mean 'rigidity'"),
             (["--set", "threshold=[1"], "cannot be read"),
             (["--where", "seed=99"], "no runs in"),

@@ -114,7 +114,9 @@ class TestWords:
         }
 
     def test_one_that_several_have_is_a_question(self) -> None:
-        with pytest.raises(WaterjarError, match=r"setting variable: continual and rigidity have it; write continual.var"):
+        with pytest.raises(
+            WaterjarError, match=r"setting variable: continual and rigidity have it; write continual.var"
+        ):
             by_family({"variable": "accuracy"}, among=["continual", "rigidity"])
 
 
@@ -129,7 +131,10 @@ class TestFaults:
                 {"settings": {"rigidity": {"treshold": 1}}},
                 "analysis.settings.rigidity: setting 'treshold' is unknown: did you mean 'threshold'",
             ),
-            ({"settings": {"rigidity": {"threshold": 60}}}, "analysis.settings.rigidity: threshold=60: expected an acc"),
+            (
+                {"settings": {"rigidity": {"threshold": 60}}},
+                "analysis.settings.rigidity: threshold=60: expected an acc",
+            ),
             ({"treshold": 0.6}, "analysis: setting 'treshold' is unknown: did you mean 'threshold'"),
             ({"rigidty.threshold": 0.6}, "analysis: setting: family 'rigidty' is unknown: did you mean 'rigidity'"),
             ({"rigidity.treshold": 0.6}, "rigidity: analysis: setting 'treshold' is unknown: did you mean"),

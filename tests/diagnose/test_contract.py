@@ -52,7 +52,7 @@ from waterjar.diagnose.geometry import SnapshotGeometry
 
 @metric("inverse_capacity", family="geometry", {ABOUT} range=(0, np.inf), summary="inverse_capacity_final")
 def inverse_capacity(geometry: SnapshotGeometry) -> Result:
-    capacity = geometry.result("capacity")
+    capacity = geometry["capacity"]
     return Result.of(1 / np.asarray(capacity), capacity.code)
 """,
     "plasticity": f"""

@@ -117,6 +117,7 @@ def test_what_is_missing_always_has_a_reason(values: np.ndarray, code: int) -> N
 def test_a_stack_is_what_was_put_on_it(parts: list[float | str]) -> None:
     found = Result.stack([Result.missing(one) if isinstance(one, str) else Result(one) for one in parts])
     told = [
-        REASONS[code] if code else value for value, code in zip(found.value.tolist(), found.reason.tolist(), strict=True)
+        REASONS[code] if code else value
+        for value, code in zip(found.value.tolist(), found.reason.tolist(), strict=True)
     ]
     assert told == parts

@@ -1,4 +1,4 @@
-"""Bad input: one WaterjarError that names the argument, its value and what would be right; the run is unharmed."""
+"""Bad input is one WaterjarError that names the argument, its value and what was expected; the run is unharmed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Call = Callable[[Recorder], object]
 BAD: dict[str, tuple[Call, str]] = {
     "shape": (
         lambda r: r.log(epoch=9, performance={"accuracy": [1, 2, 3]}),
-        r"performance\['accuracy'\] has shape \(3,\); \(eval_set=2, repeat=1\) would be right",
+        r"performance\['accuracy'\] has shape \(3,\); expected \(eval_set=2, repeat=1\)",
     ),
     "shape per set": (
         lambda r: r.log(epoch=9, performance={"accuracy": {"a": [1, 2]}}),
-        r"performance\['accuracy'\]\['a'\] has shape \(2,\); \(repeat=1\) would be right",
+        r"performance\['accuracy'\]\['a'\] has shape \(2,\); expected \(repeat=1\)",
     ),
     "eval_set": (
         lambda r: r.log(epoch=9, performance={"accuracy": {"aa": 1}}),
@@ -42,8 +42,8 @@ BAD: dict[str, tuple[Call, str]] = {
     "text": (lambda r: r.log(epoch=9, train={"loss": "low"}), r"train\['loss'\] has dtype <U3"),
     "ragged": (lambda r: r.log(epoch=9, train={"loss": [[1], [1, 2]]}), r"train\['loss'\] = .* is not an array"),
     "complex": (lambda r: r.log(epoch=9, train={"loss": 1j}), "has dtype complex128"),
-    "text number": (lambda r: r.log(epoch="3", train={"loss": 1}), "epoch='3': a number would be right"),  # type: ignore[arg-type]
-    "huge": (lambda r: r.log(epoch=10**400, train={"loss": 1}), "a number would be right"),
+    "text number": (lambda r: r.log(epoch="3", train={"loss": 1}), "epoch='3': expected a number"),  # type: ignore[arg-type]
+    "huge": (lambda r: r.log(epoch=10**400, train={"loss": 1}), "expected a number"),
     "negative": (lambda r: r.log(epoch=-1, train={"loss": 1}), "epoch=-1.0: it starts at 0"),
     "array for a group": (lambda r: r.log(epoch=9, performance=np.ones(2)), "a mapping name -> values"),  # type: ignore[arg-type]
     "array for a snapshot": (lambda r: r.log(epoch=9, snapshot=np.ones(2)), "snapshot=ndarray: a mapping"),  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda r: r.log(epoch=9, total_epoch=math.inf, train={"loss": 1}),
         "total_epoch=inf: a coordinate must be a finite",
     ),
-    "text epoch": (lambda r: r.log(epoch="x", train={"loss": 1}), "epoch='x': a number would be right"),  # type: ignore[arg-type]
+    "text epoch": (lambda r: r.log(epoch="x", train={"loss": 1}), "epoch='x': expected a number"),  # type: ignore[arg-type]
     "step back": (
         lambda r: r.log(epoch=9, step=1, train={"loss": 1}),
         "step=1 goes backwards: the last one is 1, 2 would be next",
@@ -76,7 +76,7 @@ BAD: dict[str, tuple[Call, str]] = {
     ),
     "features shape": (
         lambda r: r.snapshot(features={"l": np.zeros((2, 5, 3))}),
-        r"features/l has shape \(2, 5, 3\); \(repeat=1, eval_set=2, sample=4, unit=3\) would be right",
+        r"features/l has shape \(2, 5, 3\); expected \(repeat=1, eval_set=2, sample=4, unit=3\)",
     ),
     "features sets": (
         lambda r: r.snapshot(features={"m": {"a": np.zeros((4, 3))}}),

@@ -115,9 +115,9 @@ def _check_folder(out: Path | None, no_figures: bool) -> None:
     from waterjar.errors import WaterjarError  # noqa: PLC0415
 
     if out is not None and no_figures:
-        raise WaterjarError("--out and --no-figures: one or the other would be right")
+        raise WaterjarError("--out and --no-figures: expected one or the other")
     if out is not None and (out.is_file() or out.suffix.lower().lstrip(".") in _FORMATS):
-        raise WaterjarError(f"--out {out}: a folder would be right; --format names the kind of file")
+        raise WaterjarError(f"--out {out}: expected a folder; --format names the kind of file")
 
 
 def _figures(found: Diagnosis, names: list[str], out: Path | None, kind: str) -> dict[str, Path | str]:

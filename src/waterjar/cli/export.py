@@ -81,7 +81,8 @@ def _seed_layouts(
     told = []
     for place, run in layout_folders(study, out, dataset, algorithm).items():
         data, name = place.parts
-        files, notes = {}, []
+        files: dict[str, bytes] = {}
+        notes: list[str] = []
         if settings is not None:
             alone = study.select(lambda entry, own=run.path.name: entry.name == own)  # type: ignore[misc]
             found = run_diagnose(alone, families=FAMILIES, settings=settings)

@@ -56,9 +56,9 @@ def command(
         resources = declared.resources.model_copy(update={"workers": workers})
         declared = declared.model_copy(update={"resources": resources})
     check_outputs(declared.analysis)
-    for line in study.notes(declared):
-        sys.stderr.write(f"waterjar: {visible(line)}\n")
     if dry_run:
+        for line in study.notes(declared):
+            sys.stderr.write(f"waterjar: {visible(line)}\n")
         _dry_run(declared, folder, as_json)
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` and Slurm stop it as Ctrl-C does
@@ -87,7 +87,6 @@ def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json
 
     if not as_json:
         _print_final(done)
-    told = study.notes(declared, done)
     found = None if train_only else run_diagnose(done, say_stopped=False)
     made = {} if found is None else write_outputs(found, folder)
     written = {name: str(file) for name, file in made.items() if isinstance(file, Path)}
@@ -96,12 +95,13 @@ def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json
         refused |= {name: f"not measured: {why}" for name, why in found.passed_over.items() if _asked(declared, name)}
     if as_json:
         runs = [_final(run) for run in done]
+        told = [*study.notes(declared), *study.notes(declared, done)]
         print_json({"study": str(folder), "runs": runs, "outputs": written, "passed_over": refused, "notes": told})
         return
     if found is not None and found.results:
         print_diagnosis(found, found.table())
-    for line in [*told, *(f"{name}: {why}" for name, why in refused.items())]:
-        sys.stderr.write(f"waterjar: {visible(line)}\n")
+    for name, why in refused.items():
+        sys.stderr.write(f"waterjar: {visible(name)}: {visible(why)}\n")
     if written:
         beside = shlex.join(["waterjar", "compare", str(folder)])
         print_rich(f"{len(written)} files in {folder}: report.html, figures; side by side: {beside}")

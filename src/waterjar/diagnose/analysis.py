@@ -17,7 +17,7 @@ A study's declaration (`study.yaml`) has one section `analysis`, whatever its ki
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -56,6 +56,7 @@ class Baseline(BaseModel):
 class Tests(BaseModel):
     """How cells are tested against their baseline."""
 
+    __test__: ClassVar[bool] = False  # it is no test of pytest's
     model_config = _STRICT
 
     test: Literal["paired_t", "wilcoxon", "permutation", "welch", "mann_whitney"] | None = None

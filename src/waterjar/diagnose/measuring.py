@@ -55,7 +55,10 @@ class Unit:
     @property
     def repeats(self) -> dict[str, Any]:
         """The coordinates that every result has."""
-        return {"repeat": np.arange(len(self.seeds)), "seed": ("repeat", self.seeds)}
+        return {
+            "repeat": ("repeat", np.arange(len(self.seeds)), {"long_name": "repeat"}),
+            "seed": ("repeat", self.seeds, {"long_name": "seed of the repeat"}),
+        }
 
     def load(self, group: str, only: Collection[str] | None = None) -> xr.Dataset | None:
         """A group of all runs in memory, joined along `repeat`; None if no run has it. `only` these variables."""

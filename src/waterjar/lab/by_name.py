@@ -60,7 +60,7 @@ def _describe(model: type[BaseModel], fault: Mapping[str, object], where: str) -
 
 
 def _prefixed(path: str, owner: type[BaseModel]) -> list[str]:
-    """The names that would be right in the place of `path`."""
+    """The names that are expected in the place of `path`."""
     before, dot, _ = path.rpartition(".")
     return [f"{before}{dot}{name}" for name in owner.model_fields]
 

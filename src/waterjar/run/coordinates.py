@@ -28,17 +28,17 @@ def describe(
     """Check what a recorder is opened with, and reduce it to the plain data that stands in the run's root."""
     settings = {} if config is None else plain(config)
     if not isinstance(settings, dict):
-        raise WaterjarError(f"config = {config!r}: a mapping of settings would be right")
+        raise WaterjarError(f"config = {config!r}: expected a mapping of settings")
     numbers = _seeds(settings, seeds)
     sets: dict[str, int] = dict.fromkeys(_names("eval_sets", eval_sets), -1)
     if isinstance(eval_sets, Mapping):
         sets = dict(eval_sets)
     names = [str(i) for i in range(_whole("tasks", tasks))] if isinstance(tasks, int) else _names("tasks", tasks)
     if data_fingerprint is not None and not isinstance(data_fingerprint, str):
-        raise WaterjarError(f"data_fingerprint={data_fingerprint!r}: text would be right")
+        raise WaterjarError(f"data_fingerprint={data_fingerprint!r}: expected text")
     _names("unhashed", unhashed)
     if not names or JOINT in names:
-        raise WaterjarError(f"tasks={tasks!r}: at least one task, none of them called '{JOINT}', would be right")
+        raise WaterjarError(f"tasks={tasks!r}: expected at least one task, none of them called '{JOINT}'")
     for name, task in sets.items():
         if not -1 <= _whole(f"eval_sets['{name}']", task) < len(names):
             raise WaterjarError(f"eval_sets['{name}']={task}: a task from 0 to {len(names) - 1}, or -1 for none")
@@ -67,21 +67,21 @@ def _seeds(settings: dict[str, Any], seeds: Sequence[int] | None) -> list[int]:
     if seeds is None:
         seeds = named if named is not None else [0]
     if not isinstance(seeds, Iterable):
-        raise WaterjarError(f"seeds={seeds!r}: a list of whole numbers, one per repeat, would be right")
+        raise WaterjarError(f"seeds={seeds!r}: expected a list of whole numbers, one per repeat")
     numbers = [_whole("seeds", seed) for seed in seeds]
     if not numbers or len(set(numbers)) < len(numbers):
-        raise WaterjarError(f"seeds={list(seeds)}: one different whole number per repeat would be right")
+        raise WaterjarError(f"seeds={list(seeds)}: expected one different whole number per repeat")
     if named is not None and settings.get("seed") is not None and not set(numbers) <= set(named):
-        raise WaterjarError(f"seeds={numbers}, but the config says {named}: the same would be right")
+        raise WaterjarError(f"seeds={numbers}, but the config says {named}: expected the same")
     return numbers
 
 
 def _names(argument: str, values: object) -> list[str]:
     if not isinstance(values, Iterable):
-        raise WaterjarError(f"{argument}={values!r}: a list of names would be right")
+        raise WaterjarError(f"{argument}={values!r}: expected a list of names")
     names = [values] if isinstance(values, str) else list(values)
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise WaterjarError(f"{argument}={names}: different, non-empty names would be right")
+        raise WaterjarError(f"{argument}={names}: expected different, non-empty names")
     return names
 
 
@@ -165,7 +165,7 @@ def finite(name: str, value: object) -> float:
             raise TypeError
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise WaterjarError(f"{name}={value!r}: a number would be right") from error
+        raise WaterjarError(f"{name}={value!r}: expected a number") from error
     if not math.isfinite(number):
         raise WaterjarError(f"{name}={number}: a coordinate must be a finite number")
     return number
@@ -174,11 +174,11 @@ def finite(name: str, value: object) -> float:
 def check_variables(variables: object) -> dict[str, Variable]:
     """Refuse declared variables whose names would collide with what the schema keeps for itself."""
     if not isinstance(variables, Mapping):
-        raise WaterjarError(f"variables={variables!r}: a mapping 'group/name' -> Variable would be right")
+        raise WaterjarError(f"variables={variables!r}: expected a mapping 'group/name' -> Variable")
     for key, variable in variables.items():
         group, _, name = str(key).partition("/")
         if not isinstance(variable, Variable):
-            raise WaterjarError(f"variables['{key}'] is {type(variable).__name__}; a Variable would be right")
+            raise WaterjarError(f"variables['{key}'] is {type(variable).__name__}; expected a Variable")
         variables_of(group)
         taken = {
             *STEP_COORDINATES,
@@ -204,5 +204,5 @@ _LABELS = ("eval_set", "eval_task", "repeat", "seed", "class", "layer", "layer_s
 def layer_name(name: object) -> str:
     """A layer becomes a folder of the run: letters, digits, dot, dash and underscore."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", name) or name.startswith("__"):
-        raise WaterjarError(f"layer {name!r}: letters, digits, '.', '-' and '_' would be right, such as 'layer4.1'")
+        raise WaterjarError(f"layer {name!r}: expected letters, digits, '.', '-' and '_', such as 'layer4.1'")
     return name

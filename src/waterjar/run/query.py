@@ -73,7 +73,7 @@ def _tree(condition: str) -> ast.expr:
 
 def _unreadable(condition: str) -> WaterjarError:
     return WaterjarError(
-        f'--where {condition!r} is not understood: something like "learner=derpp and seed in (1, 2)" would be right; '
+        f'--where {condition!r} is not understood: expected something like "learner=derpp and seed in (1, 2)"; '
         "names with other signs than letters, digits and _ need quotes"
     )
 

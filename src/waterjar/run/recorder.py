@@ -306,7 +306,7 @@ class Recorder:
 
     def _step_rows(self, group: str, values: Values) -> dict[str, Row]:
         if not isinstance(values, Mapping):
-            raise WaterjarError(f"{group}={values!r}: a mapping name -> values would be right")
+            raise WaterjarError(f"{group}={values!r}: expected a mapping name -> values")
         sizes = self._sizes(group, self._eval_sets)
         rows: dict[str, Row] = {}
         for name, value in values.items():
@@ -324,9 +324,7 @@ class Recorder:
         shots: dict[str, dict[str, Row]] = {}
         table: LayerTable | None = None
         if not isinstance(given, Mapping):
-            raise WaterjarError(
-                f"snapshot={type(given).__name__}: a mapping features, weights ... -> arrays would be right"
-            )
+            raise WaterjarError(f"snapshot={type(given).__name__}: expected a mapping features, weights ... -> arrays")
         for group, value in given.items():
             if group not in ("features", "weights", "attention", "streams"):
                 raise unknown_name("snapshot", group, ("features", "weights", "attention", "streams"))
@@ -337,7 +335,7 @@ class Recorder:
                     self._writer.check_layers(table)
                 shots[group] = {"weights": self._shot(group, "weights", array)}
             elif not isinstance(value, Mapping):
-                raise WaterjarError(f"{group}={type(value).__name__}: a mapping name -> array would be right")
+                raise WaterjarError(f"{group}={type(value).__name__}: expected a mapping name -> array")
             elif group == "features":
                 for layer, array in value.items():
                     shots[f"features/{layer_name(layer)}"] = {

@@ -41,7 +41,7 @@ def masked(values: object, where: object, reason: str) -> Masked:
     array = to_numpy(values, "masked values").astype(np.float64)
     mask = to_numpy(where, "masked where").astype(np.bool_)
     if mask.shape != array.shape:
-        raise WaterjarError(f"masked: values have shape {array.shape}, where has {mask.shape}; the same would be right")
+        raise WaterjarError(f"masked: values have shape {array.shape}, where has {mask.shape}; expected the same")
     return Masked(np.where(mask, np.nan, array), mask, Missing(reason))
 
 
@@ -69,7 +69,7 @@ def fit(array: Array, dims: tuple[str, ...], sizes: Sizes, name: str) -> Array:
         if _matches(array.shape, [size for i, size in enumerate(full) if i not in left_out]):
             return np.expand_dims(array, left_out)
     right = ", ".join(f"{dim}={'any' if size is None else size}" for dim, size in zip(dims, full, strict=True))
-    raise WaterjarError(f"{name} has shape {array.shape}; ({right}) would be right")
+    raise WaterjarError(f"{name} has shape {array.shape}; expected ({right})")
 
 
 def _matches(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
@@ -118,7 +118,7 @@ def _by_eval_set(
             parts[key] = _part(item, rest, sizes, f"{name}['{key}']")
     shapes = {part.shape for part, _ in parts.values()}
     if len(shapes) > 1:
-        raise WaterjarError(f"{name} has different shapes per eval_set: {sorted(shapes)}; one shape would be right")
+        raise WaterjarError(f"{name} has different shapes per eval_set: {sorted(shapes)}; expected one shape")
     shape = shapes.pop() if shapes else _known_shape(rest, sizes, name)
     values = np.full((len(eval_sets), *shape), np.nan)
     reasons = np.full(values.shape, _NOT_RECORDED, np.uint8)
@@ -149,9 +149,7 @@ def snapshot_row(
         if "eval_set" not in dims or not probe_sets:
             raise WaterjarError(f"{name} is given by eval_set, but has the dimensions {dims}, {len(probe_sets)} sets")
         if set(value) != set(probe_sets):
-            raise WaterjarError(
-                f"{name} is given for {sorted(map(str, value))}; all of {list(probe_sets)} would be right"
-            )
+            raise WaterjarError(f"{name} is given for {sorted(map(str, value))}; expected all of {list(probe_sets)}")
         axis = dims.index("eval_set")
         rest = dims[:axis] + dims[axis + 1 :]
         parts = [fit(to_numpy(value[key], f"{name}['{key}']"), rest, sizes, f"{name}['{key}']") for key in probe_sets]
@@ -185,13 +183,13 @@ def flatten_parameters(parameters: Mapping[str, object], repeats: int) -> tuple[
         array = to_numpy(value, f"weights['{name}']")
         if repeats > 1 and array.shape[:1] != (repeats,):
             raise WaterjarError(
-                f"weights['{name}'] has shape {array.shape}; a first dimension repeat={repeats} would be right"
+                f"weights['{name}'] has shape {array.shape}; expected a first dimension repeat={repeats}"
             )
         inner = array.shape[1:] if repeats > 1 else array.shape
         flat.append(array.reshape(repeats, math.prod(inner)))
         shapes.append("x".join(map(str, inner)))
     if not flat:
-        raise WaterjarError("weights is an empty mapping; name -> array, such as a state_dict, would be right")
+        raise WaterjarError("weights is an empty mapping; expected name -> array, such as a state_dict")
     floats = [array.dtype for array in flat if array.dtype.kind == "f"]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
     stops = np.cumsum([array.shape[1] for array in flat]).tolist()

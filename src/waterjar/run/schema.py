@@ -69,9 +69,7 @@ class Variable:
 
     def __post_init__(self) -> None:
         if not self.dims or not all(isinstance(dim, str) and dim for dim in self.dims):
-            raise WaterjarError(
-                f"dims {self.dims!r}: names of dimensions, the first one step or snapshot, would be right"
-            )
+            raise WaterjarError(f"dims {self.dims!r}: expected names of dimensions, the first one step or snapshot")
         if "repeat" not in self.dims and self.dims[:1] == ("snapshot",):
             raise WaterjarError(f"dims {self.dims} lack 'repeat': a snapshot is kept per repeat")
 

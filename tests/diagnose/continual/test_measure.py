@@ -158,6 +158,8 @@ class TestOneRun:
                 assert set(why(found, name)) == {"not_recorded"}
             else:
                 np.testing.assert_allclose(found[name], [expected], atol=1e-12, err_msg=name)
+        pairs = [code for name in IN_PAIRS for code in why(found, name)]
+        assert pairs.count("not_recorded") == 4 * 3 and pairs.count("undefined") == 4 * 6  # not covered: not looked for
         assert why(found, "chance") == ["not_recorded"] * 3
         assert "give chance=1/K" in str(found["chance_note"].values[0])
         assert measure(record(tmp_path / "other"))["chance_note"].values.tolist() == [""]
@@ -267,6 +269,14 @@ class TestWhatIsMissing:
         for name in ("average_accuracy", "backward_transfer", "forgetting_mean", "remembering_mean"):
             assert why(found, name) == ["not_a_number"]
         assert float(found["learning_accuracy"][0]) == pytest.approx(0.9)
+        assert why(found, "remembering") == [
+            *["undefined"] * 3,
+            "present",
+            *["undefined"] * 2,
+            "not_a_number",
+            "present",
+            "undefined",
+        ]
 
     def test_evaluations_that_were_not_made_are_passed_over(self, tmp_path):
         sets = {f"set {j}": j for j in range(3)}

@@ -106,7 +106,9 @@ class StandIn:
     attributes: dict[str, Any] = field(default_factory=dict)
 
 
-def measured_in_memory(own: xr.Dataset, other: xr.Dataset | None, names: tuple[str, str], **settings: Any) -> xr.Dataset:
+def measured_in_memory(
+    own: xr.Dataset, other: xr.Dataset | None, names: tuple[str, str], **settings: Any
+) -> xr.Dataset:
     """What the family measures of a cell's `performance`, beside that of a baseline or of none."""
 
     def unit(dataset: xr.Dataset, name: str, baseline: Unit | None = None) -> Unit:

@@ -227,6 +227,7 @@ def test_what_it_was_made_of_is_in_the_result(folder: Path) -> None:
     assert json.loads(result.attrs["root_hashes"]) == {entry.name: entry.root_hash for entry in study.entries}
     assert injected(result, 6) == "patched training images were counted in every run"
     assert result["sfr"].attrs["citation"] and result["ad"].attrs["units"] == "epoch"
+    assert result["ad_over_thresholds"].attrs["units"] == "epoch"
     for metric in families()["rigidity"].metrics.values():
         if metric.name != "eri_composite":
             assert result[metric.scalar].dims == ("cell", "seed"), metric.name

@@ -53,7 +53,22 @@ def test_wrong_settings_are_errors(study: Any, settings: dict[str, Any], message
 
 
 DATE = datetime.date(2020, 1, 1)
-NO_NUMBERS = ["abc", "0.6", "5e-1", "2020-01-01", True, np.True_, DATE, [0.5], np.array([0.5]), None, {}, NAN, 1j, 10**400]
+NO_NUMBERS = [
+    "abc",
+    "0.6",
+    "5e-1",
+    "2020-01-01",
+    True,
+    np.True_,
+    DATE,
+    [0.5],
+    np.array([0.5]),
+    None,
+    {},
+    NAN,
+    1j,
+    10**400,
+]
 WRONG = {
     "threshold": [*NO_NUMBERS, 0, -0.1, 1.01, 60, float("inf")],
     "window": ["3", 0, -1, 1.5, 3.0, True, None, [3], NAN],

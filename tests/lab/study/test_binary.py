@@ -17,7 +17,7 @@ from lab.study.in_this_process import InThisProcess
 from waterjar.cli.main import app
 from waterjar.errors import WaterjarError
 from waterjar.lab import data, study
-from waterjar.lab.binary import BinaryConfig, train_binary
+from waterjar.lab.binary import BinaryConfig, run_id_of, train_binary
 from waterjar.lab.study import estimate as estimating
 from waterjar.lab.study.progress import glance, look
 
@@ -129,6 +129,15 @@ def test_faults(changes: dict[str, Any], message: str) -> None:
     assert len(str(told.value)) < 400  # not the whole declaration
 
 
+@pytest.mark.parametrize("changes", [{}, {"preset": "seed"}])
+def test_runs_keep_the_identity_that_they_had(changes: dict[str, Any]) -> None:
+    """Identities as they were before there was a preset of the analysis, which is no part of them."""
+    algorithms = ["sl", {"learner": "rl", "options": ["replay"]}]
+    content = {"kind": "binary", "tasks": {"number": 2}, "repeats": 2, "algorithms": algorithms, **changes}
+    found = [run_id_of(run, "data")[:16] for run in study.expand(study.declare(content))]
+    assert found == ["64d998a71d00ea79", "c5fd9421689e9c9e"]
+
+
 def test_settings_of_the_network_can_be_swept() -> None:
     runs = study.expand(declaration(sweep={"network.settings.hidden": [[4, 3], [5, 3]]}))
     assert [run.network_settings["hidden"] for run in runs] == [[4, 3], [5, 3]]
@@ -137,11 +146,11 @@ def test_settings_of_the_network_can_be_swept() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tasks": {"number": 4}}, "at most 3 tasks would be right"),
+        ({"tasks": {"number": 4}}, "expected at most 3 tasks"),
         ({"tasks": {"number": 1, "train_per_class": 17}}, "has 16 train images: at most 16"),
         ({"tasks": {"number": 1, "classes_per_task": 7}}, "classes_per_task is 7, but glyphs has 6 classes"),
         ({"recording": {"features": ["penultimat"]}}, "did you mean 'penultimate'"),
-        ({"recording": {"features": ["penultimate"], "samples": 10}}, "at most 8 would be right"),
+        ({"recording": {"features": ["penultimate"], "samples": 10}}, "expected at most 8"),
         (
             {"network": {"name": "vit"}, "algorithms": [{"learner": "sl", "options": ["redo"]}]},
             "option 'redo' renews single units, and needs a network that is a plain chain of layers",

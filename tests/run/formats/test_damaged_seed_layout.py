@@ -166,12 +166,12 @@ class TestArrays:
             ("representations.npy", lambda a: a.astype("V4"), "it holds |V4"),
             ("weights.npy", lambda a: a[:, :1], "(L, R, params)"),
             ("weights.npy", lambda a: a[..., :3], "as in task_000"),
-            ("binary_labels.npy", lambda a: a[:2], "(eval=3, S=5, R=2) would be right"),
-            ("binary_labels.npy", lambda a: a[..., :1], "(eval=3, S=5, R=2) would be right"),
-            ("binary_labels.npy", lambda a: a + 1, "holds the label 2; 0 to 1 would be right"),
-            ("binary_labels.npy", lambda a: a - 1, "holds the label -1; 0 to 1 would be right"),
-            ("binary_labels.npy", with_value(0.5), "holds the label 0.5; 0 to 1 would be right"),
-            ("binary_labels.npy", with_value(np.nan), "holds the label nan; 0 to 1 would be right"),
+            ("binary_labels.npy", lambda a: a[:2], "(eval=3, S=5, R=2)"),
+            ("binary_labels.npy", lambda a: a[..., :1], "(eval=3, S=5, R=2)"),
+            ("binary_labels.npy", lambda a: a + 1, "holds the label 2; expected 0 to 1"),
+            ("binary_labels.npy", lambda a: a - 1, "holds the label -1; expected 0 to 1"),
+            ("binary_labels.npy", with_value(0.5), "holds the label 0.5; expected 0 to 1"),
+            ("binary_labels.npy", with_value(np.nan), "holds the label nan; expected 0 to 1"),
             ("binary_labels.npy", lambda a: 1 - a, "is not that of task_000"),
             ("binary_labels.npy", lambda a: a.astype(str), "is not an .npy of numbers"),
         ],
@@ -183,7 +183,7 @@ class TestArrays:
     @pytest.mark.parametrize("shape", [(6,), (3, 7), (2, 6), ()])
     def test_initial_weights(self, layout: Path, shape: tuple[int, ...]) -> None:
         np.save(layout / "init_weights.npy", np.zeros(shape))
-        refused(layout, "init_weights.npy has shape", "(7,), or (2, 7) with R first, would be right")
+        refused(layout, "init_weights.npy has shape", "expected (7,), or (2, 7) with R first")
 
     @pytest.mark.parametrize("contents", [b"", b"\x93NUMPY", b"hello", b"PK\x03\x04nothing"])
     @pytest.mark.parametrize("name", ["task_001/weights.npy", "init_weights.npy"])
@@ -234,8 +234,8 @@ class TestMetadata:
             ({"class_pairs": [[0, 2**70], [0, 1]]}, "is not the number of a class"),
             ({"class_pairs": [[0, 0], [0, 1]]}, "must be different ones"),
             ({"class_pairs": [[0, 1, 2], [0, 1, 2]]}, "3 classes, task_000 has 2"),
-            ({"task_id": 5}, "task_id is 5, 1 would be right"),
-            ({"task_id": True}, "task_id is True, 1 would be right"),
+            ({"task_id": 5}, "task_id is 5, expected 1"),
+            ({"task_id": True}, "task_id is True, expected 1"),
             ({"config": [1]}, "a mapping with task_id, class_pairs and config"),
             ({"config": {"lr": 3}}, "its config is not that of task_000"),
         ],
@@ -265,7 +265,7 @@ class TestOurOwn:
             ({"tasks": ["a", "a", "b"]}, "different, non-empty names"),
             ({"classes": 3}, "a list of names"),
             ({"probe_tasks": [0, 1, 7]}, "probe_tasks [0, 1, 7]"),
-            ({"probe_tasks": [0, 1]}, "3 evaluated tasks, 2 would be right"),
+            ({"probe_tasks": [0, 1]}, "3 evaluated tasks, expected 2"),
             ({"probe_tasks": None}, "is damaged"),
             ({"steps": [1]}, "steps are not L=2"),
             ({"epochs": ["a", "b"]}, "is damaged"),
@@ -292,7 +292,7 @@ class TestOurOwn:
         for place in ours.glob("task_*"):
             (place / "representations.npy").unlink()
             change_array(place / "binary_labels.npy", lambda a: a[:2])
-        refused(ours, "task_000/binary_labels.npy", "2 evaluated tasks, 3 would be right")
+        refused(ours, "task_000/binary_labels.npy", "2 evaluated tasks, expected 3")
 
     def test_another_config_is_another_run(self, ours: Path, tmp_path: Path) -> None:
         for place in ours.glob("task_*"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Bools, Floats, curves_of, told
+from waterjar.diagnose.continual._arrays import Bools, curves_of, told
 from waterjar.diagnose.continual._integrate import integrate
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import Result
+from waterjar.diagnose.result import Floats, Result
 
 
 def average_anytime_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, learned, matrix_of, mean_or_nan, told
+from waterjar.diagnose.continual._arrays import learned, matrix_of, mean_or_nan, told
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import Result
+from waterjar.diagnose.result import Floats, Result
 
 
 def backward_transfer(R: ArrayLike) -> Result:

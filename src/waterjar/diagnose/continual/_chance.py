@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats
+from waterjar.diagnose.result import Floats
 from waterjar.errors import WaterjarError
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.continual._arrays import Floats, earlier, learned, matrix_of, told
+from waterjar.diagnose.continual._arrays import earlier, learned, matrix_of, told
 from waterjar.diagnose.continual._settings import REFERENCES
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import Result
+from waterjar.diagnose.result import Floats, Result
 from waterjar.errors import unknown_name
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, curves_of, later, told
+from waterjar.diagnose.continual._arrays import curves_of, later, told
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import Result
+from waterjar.diagnose.result import Floats, Result
 
 
 def forgetting_rate(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:

@@ -7,7 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, check_rising
+from waterjar.diagnose.continual._arrays import check_rising
+from waterjar.diagnose.result import Floats
 from waterjar.errors import WaterjarError, unknown_name
 
 Integrator = Literal["final", "auc", "mean", "min", "max", "median"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, curves_of, learned, own_curves, told
+from waterjar.diagnose.continual._arrays import curves_of, learned, own_curves, told
 from waterjar.diagnose.continual._integrate import last_value, trapezoid
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import Result
+from waterjar.diagnose.result import Floats, Result
 
 
 def learning_time(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:

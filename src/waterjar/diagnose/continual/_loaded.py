@@ -10,7 +10,8 @@ import xarray as xr
 
 from waterjar.diagnose.continual._reading import read_curves
 from waterjar.diagnose.continual._settings import variable_read
-from waterjar.diagnose.labelled import REASON, variable
+from waterjar.diagnose.joining import REASON
+from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Direction, Metric
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
@@ -58,10 +59,13 @@ class Cell(Loaded):
         return changed
 
     def measured(self, metric: Metric, made: Result) -> Result:
-        """What a metric gives; of a loss nothing where only accuracies have it."""
+        """What a metric gives; what its definition does not cover is undefined, whatever else is missing there.
+
+        Of a loss there is nothing where only accuracies have it.
+        """
         if self.curves.is_loss and metric.on_loss == "undefined":
             return Result.of(np.full(np.shape(made.value), np.nan))
-        return made
+        return Result.of(made.value, np.where(np.asarray(made.n) > 0, made.code, UNDEFINED), n=made.n)
 
     def summary(self, metric: Metric, table: Table) -> Variables:
         """The mean over what the definition covers, and what it leaves out.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.continual._arrays import Bools, Floats, learned, own_curves
-from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, Codes
+from waterjar.diagnose.continual._arrays import Bools, learned, own_curves
+from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, Codes, Floats
 from waterjar.errors import WaterjarError
 
 Rows = NDArray[np.intp]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.continual._arrays import Floats
+from waterjar.diagnose.result import Floats
 
 EPS = 1e-8
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from waterjar.diagnose.continual._arrays import Bools, Floats
+from waterjar.diagnose.continual._arrays import Bools
 from waterjar.diagnose.continual._eval_sets import choose_eval_sets
-from waterjar.diagnose.continual._phases import RUN_ENDED, Codes, Phases, Rows, cut, finished, nothing
+from waterjar.diagnose.continual._phases import Phases, Rows, cut, finished, nothing
 from waterjar.diagnose.continual._settings import chances, variable_read
 from waterjar.diagnose.continual._task_curves import TaskCurves
-from waterjar.diagnose.labelled import REASON
-from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, UNDEFINED
+from waterjar.diagnose.joining import REASON
+from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
 from waterjar.errors import WaterjarError
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, curves_of, learned, mean_or_nan, told
+from waterjar.diagnose.continual._arrays import curves_of, learned, mean_or_nan, told
 from waterjar.diagnose.continual._integrate import last_value
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import Result
+from waterjar.diagnose.result import Floats, Result
 
 _CITATION = "De Lange, van de Ven & Tuytelaars 2023, Continual Evaluation for Lifelong Learning"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from waterjar.diagnose.continual._arrays import Bools, Floats, learned, own_curves
+from waterjar.diagnose.continual._arrays import Bools, learned, own_curves
 from waterjar.diagnose.continual._chance import above_chance
 from waterjar.diagnose.continual._integrate import integrate
-from waterjar.diagnose.continual._phases import Codes, Phases
-from waterjar.diagnose.result import NOT_RECORDED, Result
+from waterjar.diagnose.continual._phases import Phases
+from waterjar.diagnose.result import NOT_RECORDED, Codes, Floats, Result
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class TaskCurves:
     @property
     def is_loss(self) -> bool:
         """Whether the numbers are losses: no chance to correct for, and lower is better."""
-        return self.settings.metric_type == "loss"
+        return bool(self.settings.metric_type == "loss")
 
     @property
     def sign(self) -> float:
@@ -148,7 +148,7 @@ class TaskCurves:
 
     @property
     def _by_end(self) -> bool:
-        return self.settings.integrator == "final"
+        return bool(self.settings.integrator == "final")
 
     @property
     def _chance_reason(self) -> np.uint8:

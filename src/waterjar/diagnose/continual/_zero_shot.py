@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import Floats, earlier, learned, matrix_of, told
+from waterjar.diagnose.continual._arrays import earlier, learned, matrix_of, told
 from waterjar.diagnose.continual._ratio import EPS, contrast
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import Result
+from waterjar.diagnose.result import Floats, Result
 
 
 def zero_shot(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Result:

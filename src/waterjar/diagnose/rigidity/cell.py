@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from waterjar.diagnose.labelled import REASON, variable
+from waterjar.diagnose.joining import REASON
+from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Unit, Variables
 from waterjar.diagnose.over_seeds import seed_variables
 from waterjar.diagnose.registry import find_family

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from waterjar.diagnose.labelled import REASON, variable
+from waterjar.diagnose.joining import REASON
+from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.result import NEVER_REACHED, UNDEFINED
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.diagnose.rigidity.pair import Pair

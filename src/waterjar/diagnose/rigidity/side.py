@@ -12,7 +12,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
-from waterjar.diagnose.labelled import REASON, reasons_of
+from waterjar.diagnose.joining import REASON
+from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.result import NOT_RECORDED, RUN_ENDED, Codes, Floats
 from waterjar.diagnose.rigidity.curves import check_accuracies, check_epochs
 from waterjar.diagnose.settings import Expected

@@ -48,7 +48,7 @@ _FLAGS = Beside(("threshold",), "never reached the threshold", "", FLAG)
     summary="ad_over_thresholds",
     relative=True,
     beside={
-        "ad_over_thresholds": Beside(),
+        "ad_over_thresholds": Beside(units=""),
         "ad_over_thresholds_n_left_out": Beside(
             (), "thresholds that neither side reached within the budget, and that the mean leaves out", ""
         ),

@@ -91,7 +91,7 @@ def draw_tasks(data: ImageData, config: BinaryConfig) -> ClassTasks:
     if needed > len(pool):
         raise WaterjarError(
             f"{tasks.number} tasks of {tasks.classes_per_task} classes need {needed} classes, but {data.name} has "
-            f"{len(pool)} to draw from: at most {len(pool) // tasks.classes_per_task} tasks would be right"
+            f"{len(pool)} to draw from: expected at most {len(pool) // tasks.classes_per_task} tasks"
         )
     classes = np.stack(
         [
@@ -132,8 +132,8 @@ def _rows_of(data: ImageData, split: str, pool: Rows, wanted: int | None) -> Row
         )
     if wanted is not None and wanted > least:
         raise WaterjarError(
-            f"tasks.{split}_per_class is {wanted}, but class '{name}' has {least} {split} images: at most {least} "
-            "would be right, or leave such classes out with tasks.classes"
+            f"tasks.{split}_per_class is {wanted}, but class '{name}' has {least} {split} images: expected at most "
+            f"{least}, or leave such classes out with tasks.classes"
         )
     rows = []
     for start, stop in zip(starts, stops, strict=True):

@@ -201,7 +201,7 @@ class BinaryConfig(BaseModel):
     def _options_in_full(cls, chosen: tuple[OptionChoice, ...]) -> tuple[OptionChoice, ...]:
         names = [one.name for one in chosen]
         if len(set(names)) < len(names):
-            raise ValueError(f"options {names}: each at most once would be right")
+            raise ValueError(f"options {names}: expected each at most once")
         return tuple(_in_full(options, one) for one in chosen)
 
     @field_validator("training")

@@ -16,7 +16,7 @@ def probe_rows(tasks: ClassTasks, config: BinaryConfig, repeat: int) -> Rows:
     if max(each) > tasks.test_rows.shape[1]:
         raise WaterjarError(
             f"recording.samples is {config.recording.samples}, {max(each)} of a class, but there are "
-            f"{tasks.test_rows.shape[1]} test images of each: at most {tasks.n_test} would be right"
+            f"{tasks.test_rows.shape[1]} test images of each: expected at most {tasks.n_test}"
         )
     index = np.asarray(tasks.data.test_index)
     by_label = tasks.test(repeat).reshape(config.tasks.number, config.tasks.classes_per_task, -1)

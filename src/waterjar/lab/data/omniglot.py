@@ -66,7 +66,7 @@ def _is_test(path: Path, characters: NDArray[np.int64], count: int) -> NDArray[n
     if fewest <= count:
         raise WaterjarError(
             f"{path}: a character has {fewest} drawings, of which test_per_class {count} leaves none to train with: "
-            f"at most {fewest - 1} would be right"
+            f"expected at most {fewest - 1}"
         )
     order = np.argsort(characters, kind="stable")
     ends = np.cumsum(np.bincount(characters))

@@ -45,24 +45,22 @@ def from_accuracy_matrix(
     repeats, trained, evaluated = values.shape
     if trained > evaluated or not trained:
         raise WaterjarError(
-            f"matrix has shape {values.shape}: (repeat, train_task, eval_task) with at least one task trained and "
-            "every trained task evaluated would be right"
+            f"matrix has shape {values.shape}: expected (repeat, train_task, eval_task) with at least one task "
+            "trained, and every trained task evaluated"
         )
     names = [f"task {j}" for j in range(evaluated)] if tasks is None else list(tasks)
     if len(names) != evaluated:
-        raise WaterjarError(f"tasks={names}: {evaluated} names, one per column of the matrix, would be right")
+        raise WaterjarError(f"tasks={names}: expected {evaluated} names, one per column of the matrix")
     numbers = list(range(repeats)) if seeds is None else list(seeds)
     if len(numbers) != repeats:
-        raise WaterjarError(f"seeds={numbers}: {repeats} seeds, one per repeat of the matrix, would be right")
+        raise WaterjarError(f"seeds={numbers}: expected {repeats} seeds, one per repeat of the matrix")
     extra = {}
     for name, given in (("initial", initial), ("expert", expert)):
         if given is not None:
             extra[name] = _with_repeat(given, name, 2)
             if extra[name].shape != (repeats, evaluated):
                 shape = extra[name].shape
-                raise WaterjarError(
-                    f"{name} has shape {shape}; (repeat={repeats}, eval_task={evaluated}) would be right"
-                )
+                raise WaterjarError(f"{name} has shape {shape}; expected (repeat={repeats}, eval_task={evaluated})")
     scale = 100.0 if percent else 1.0
     for name, array in {"matrix": values, **extra}.items():
         _check_range(name, array, scale)
@@ -89,9 +87,7 @@ def _with_repeat(given: object, name: str, ndim: int) -> np.ndarray[tuple[int, .
     if array.ndim == ndim - 1:
         array = array[None]
     if array.ndim != ndim:
-        raise WaterjarError(
-            f"{name} has {array.ndim} dimensions; {ndim - 1}, or {ndim} with repeat first, would be right"
-        )
+        raise WaterjarError(f"{name} has {array.ndim} dimensions; expected {ndim - 1}, or {ndim} with repeat first")
     return array
 
 

@@ -47,7 +47,7 @@ def from_csv(file: str | os.PathLike[str], out: str | os.PathLike[str], *, split
     are errors with their line; nothing is written then. An empty cell is a missing value.
     """
     if isinstance(splits, str):
-        raise WaterjarError(f"splits={splits!r}: a list of names would be right")
+        raise WaterjarError(f"splits={splits!r}: expected a list of names")
     cells, columns = _parse(Path(file), splits)
     study = create_study(out, {"kind": "timeline", "source": Path(file).name})
     runs: dict[tuple[str, int], dict[float, dict[str, dict[str, float | None]]]] = {}

@@ -49,7 +49,7 @@ def network_settings(chosen: Sequence[tuple[str, Mapping[str, object]]]) -> dict
 def make(chosen: Sequence[tuple[str, Mapping[str, object]]], where: Surroundings) -> list[Option]:
     """The chosen options (name, settings), in their order; those that only change the network are not among them."""
     if len({name for name, _ in chosen}) < len(chosen):
-        raise WaterjarError(f"options {[name for name, _ in chosen]}: each at most once would be right")
+        raise WaterjarError(f"options {[name for name, _ in chosen]}: expected each at most once")
     made: list[Option] = []
     for name, settings in chosen:
         module = by_name.module_in(sys.modules[__name__], "option", name)

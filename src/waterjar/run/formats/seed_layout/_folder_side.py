@@ -50,8 +50,8 @@ def read_layout(folder: Path) -> Layout:
     first = _values(folders[0] / names.METRICS, read_dictionary(folders[0] / names.METRICS), "test_acc")
     if first.ndim != 3 or not all(first.shape[:2]) or first.shape[2] != len(folders):
         raise WaterjarError(
-            f"{folders[0] / names.METRICS}: test_acc has shape {first.shape}; (L, R, eval={len(folders)}), as many as "
-            f"there are task folders in {folder}, would be right"
+            f"{folders[0] / names.METRICS}: test_acc has shape {first.shape}; expected (L, R, eval={len(folders)}), "
+            f"as many as there are task folders in {folder}"
         )
     logged, repeats = first.shape[:2]
     pairs = [
@@ -114,10 +114,10 @@ def _read_metadata(file: Path, task: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise WaterjarError(f"{file} is not JSON: {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("config", {}), dict):
-        raise WaterjarError(f"{file}: a mapping with task_id, class_pairs and config (a mapping too) would be right")
+        raise WaterjarError(f"{file}: expected a mapping with task_id, class_pairs and config (a mapping too)")
     own = found.get("task_id", task)
     if own != task or isinstance(own, bool):
-        raise WaterjarError(f"{file}: task_id is {str(own)[:60]}, {task} would be right")
+        raise WaterjarError(f"{file}: task_id is {str(own)[:60]}, expected {task}")
     about = found.get("waterjar")
     return {**found, "config": found.get("config", {}), "waterjar": about if isinstance(about, dict) else None}
 
@@ -167,11 +167,11 @@ def _checked(layout: Layout, task: int, name: str, shapes: dict[str, tuple[int, 
         values = _values(file, stored, key)
         if values.shape != shape:
             right = ", ".join(f"{dim}={size}" for dim, size in zip(("L", "R", "eval"), shape, strict=False))
-            raise WaterjarError(f"{file}: {key} has shape {values.shape}; ({right}), as in task_000, would be right")
+            raise WaterjarError(f"{file}: {key} has shape {values.shape}; expected ({right}), as in task_000")
         gone, reason = np.isnan(values), reasons.get(key)
         if key in names.SHARES and (((values < 0) | (values > 1)).any() or (gone.any() and reason is None)):
             wrong = values[~((values >= 0) & (values <= 1))].flat[0]
-            raise WaterjarError(f"{file}: {key} holds {wrong}; shares of samples, from 0 to 1, would be right")
+            raise WaterjarError(f"{file}: {key} holds {wrong}; expected shares of samples, from 0 to 1")
         if gone.any() and reason is None:
             layout.notes.append(f"{name}: {key} has NaN, kept as such (not_a_number)")
         found[key] = values, reason
@@ -216,12 +216,12 @@ def _check_arrays(layout: Layout, name: str, dims: str) -> None:
         wanted = (layout.logged, layout.repeats)
         if array.ndim != dims.count(",") + 1 or array.shape[:2] != wanted or not array.size:
             raise WaterjarError(
-                f"{place / name} has shape {array.shape}; ({dims}) with L={wanted[0]} and R={wanted[1]} would be right"
+                f"{place / name} has shape {array.shape}; expected ({dims}) with L={wanted[0]} and R={wanted[1]}"
             )
         if (array.shape, array.dtype) != known:
             raise WaterjarError(
-                f"{place / name} has shape {array.shape} and dtype {array.dtype}; {known[0]} and {known[1]}, as in "
-                "task_000, would be right"
+                f"{place / name} has shape {array.shape} and dtype {array.dtype}; expected {known[0]} and {known[1]}, "
+                "as in task_000"
             )
 
 
@@ -235,7 +235,7 @@ def _check_labels(layout: Layout) -> None:
         stored = open_array(file)
         if stored.ndim != 3 or stored.shape[2] != layout.repeats or (shape and stored.shape[:2] != shape[2:4]):
             sizes = f"eval={shape[2]}, S={shape[3]}" if shape else "eval, S"
-            raise WaterjarError(f"{file} has shape {stored.shape}; ({sizes}, R={layout.repeats}) would be right")
+            raise WaterjarError(f"{file} has shape {stored.shape}; expected ({sizes}, R={layout.repeats})")
         labels = check_labels(np.array(stored), layout.pairs.shape[-1], str(file))
         if layout.labels is None:
             layout.labels = labels
@@ -252,7 +252,5 @@ def _check_initial(layout: Layout, file: Path) -> None:
     params = layout.files[names.WEIGHTS][0][2] if names.WEIGHTS in layout.files else int(np.prod(stored.shape[-1:]))
     shapes = ((params,), (layout.repeats, params))
     if stored.shape not in shapes or not stored.size:
-        raise WaterjarError(
-            f"{file} has shape {stored.shape}; {shapes[0]}, or {shapes[1]} with R first, would be right"
-        )
+        raise WaterjarError(f"{file} has shape {stored.shape}; expected {shapes[0]}, or {shapes[1]} with R first")
     layout.initial = np.ascontiguousarray(np.broadcast_to(stored, shapes[1]))

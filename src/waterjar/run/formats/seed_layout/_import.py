@@ -172,7 +172,7 @@ def _check_eval(layout: Layout, count: int) -> None:
         )  # fmt: skip
         if shape is not None and shape[axis] != count:
             raise WaterjarError(
-                f"{layout.folders[0] / name} has shape {shape}: {shape[axis]} evaluated tasks, {count} would be right"
+                f"{layout.folders[0] / name} has shape {shape}: {shape[axis]} evaluated tasks, expected {count}"
             )
 
 

@@ -20,7 +20,7 @@ def check_labels(labels: NDArray[Any], classes: int, where: str) -> NDArray[Any]
     if labels.dtype.kind == "f":
         wrong |= labels != np.floor(labels)
     if wrong.any():
-        raise WaterjarError(f"{where} holds the label {labels[wrong].flat[0]}; 0 to {classes - 1} would be right")
+        raise WaterjarError(f"{where} holds the label {labels[wrong].flat[0]}; expected 0 to {classes - 1}")
     return labels.astype(np.int64) if labels.dtype.kind == "f" else labels
 
 

@@ -78,7 +78,7 @@ def folder_name(given: str | None, found: str, what: str) -> str:
     """
     if given is not None:
         if not re.fullmatch(r"[^/\\\x00-\x1f\x7f.][^/\\\x00-\x1f\x7f]{0,99}", given):
-            raise WaterjarError(f"{what}={given!r} is to be a folder: a short name without / would be right")
+            raise WaterjarError(f"{what}={given!r} is to be a folder: expected a short name without /")
         return given
     name = re.sub(r"[^A-Za-z0-9_.+-]+", "-", found).lstrip(".-")[:100]
     if not name:
