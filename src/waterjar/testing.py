@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +22,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from waterjar.diagnose.analysis import analysis_of
 from waterjar.diagnose.joining import REASON
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.measuring import Unit, measure_unit, units_of
 from waterjar.diagnose.registry import Direction, Family, Metric, families, find_metric, metrics
 from waterjar.diagnose.result import Result
+from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
 from waterjar.run.recorder import Recorder
 from waterjar.run.study import Study, create_study, open_study
@@ -46,7 +49,7 @@ _ROLES = (
 )
 _SETS = {"t1_all": 0, "t2_all": 1, **{f"t2_{role}": 1 for role in _ROLES}}
 _LAYERS = ("early", "late")
-_EPOCHS, _CLASSES, _SAMPLES, _UNITS = 4, 3, 12, 6
+_EPOCHS, _CLASSES, _SAMPLES, _UNITS = 3, 3, 12, 6
 
 
 class ContractError(AssertionError):
@@ -130,15 +133,19 @@ def check_metric(
     _check_declaration(declared)
     family = families()[declared.family]
     options = family.settings(settings or {})
-    whole = _measured(family, declared, options, SEEDS)
+    whole = _of_all(declared, options)
     for unit, result in whole.items():
         _check_labels(declared, family, result, unit)
         _check_numbers(declared, result, unit)
-    for unit, again in _measured(family, declared, options, SEEDS).items():
-        _same(declared, whole[unit], again, "measured twice")
-    _check_order(declared, family, options, whole)
+    for unit, alone in _alone(declared, family, options).items():
+        _same(declared, whole[unit], alone, "where it is measured alone, or again")
+    for unit, turned in _of_all(declared, options, turned=True).items():
+        _same(declared, whole[unit], turned, "where runs stand in another order")
     _check_untouched(declared, family, options)
-    _check_broken(declared, family, options, whole)
+    for unit, broken in _of_all(declared, options, broken=SEEDS[-1]).items():
+        _check_numbers(declared, broken, unit)
+        if not declared.between_seeds:
+            _same(declared, whole[unit], broken, "where another seed is broken", without=SEEDS[-1])
     if better is not None and worse is not None:
         _check_direction(declared, better, worse)
 
@@ -170,28 +177,41 @@ def _check_declaration(metric: Metric) -> None:
 
 
 @functools.cache
-def _study(seeds: tuple[int, ...], broken: int | None = None) -> Study:
+def _study(broken: int | None = None) -> Study:
     folder = tempfile.TemporaryDirectory(prefix="waterjar-contract-")
-    study = small_study(folder.name, seeds=seeds, broken=broken)
+    study = small_study(folder.name, broken=broken)
     study.folder = folder  # type: ignore[attr-defined] # it goes when the study does
     return study
 
 
 def _units(family: Family, settings: Any, study: Study) -> list[Unit]:
-    from waterjar.diagnose.analysis import analysis_of  # noqa: PLC0415 - a cycle else
-
-    return units_of(family, study, analysis_of(study, settings={family.name: settings.model_dump()}))
+    return units_of(family, study, analysis_of(study, settings={family.name: dump(settings)}))
 
 
-def _measured(
-    family: Family, metric: Metric, settings: Any, seeds: tuple[int, ...], broken: int | None = None
-) -> dict[str, xr.Dataset]:
-    """Unit -> the metric alone; a family whose other parts need further metrics measures those, too."""
-    study = _study(seeds, broken)
-    wanted = [metric] if not family.compared else None
-    return {
-        _title(unit, study): measure_unit(family, unit, settings, wanted) for unit in _units(family, settings, study)
-    }
+def _of_all(metric: Metric, settings: Any, *, broken: int | None = None, turned: bool = False) -> dict[str, xr.Dataset]:
+    """Unit -> all metrics of the family, kept for the next one that is looked at."""
+    declared = families()[metric.family].metrics
+    known = tuple((name, one.version, id(one.compute)) for name, one in declared.items())
+    return _kept(metric.family, json.dumps(dump(settings)), known, broken, turned)
+
+
+@functools.lru_cache(maxsize=24)
+def _kept(name: str, settings: str, known: tuple[Any, ...], broken: int | None, turned: bool) -> dict[str, xr.Dataset]:
+    family, study = families()[name], _study(broken)
+    options, found = family.settings(json.loads(settings)), {}
+    for unit in _units(family, options, study):
+        title = _title(unit, study)
+        if turned:
+            unit = dataclasses.replace(unit, runs=unit.runs[::-1], kept=None if unit.kept is None else {})  # noqa: PLW2901
+        found[title] = measure_unit(family, unit, options)
+    return found
+
+
+def _alone(metric: Metric, family: Family, settings: Any) -> dict[str, xr.Dataset]:
+    """Unit -> the metric by itself; a family that judges its metrics together measures them all."""
+    study, wanted = _study(), None if family.compared else [metric]
+    units = _units(family, settings, study)[-1:]
+    return {_title(unit, study): measure_unit(family, unit, settings, wanted) for unit in units}
 
 
 def _title(unit: Unit, study: Study) -> str:
@@ -238,18 +258,9 @@ def _same(metric: Metric, one: xr.Dataset, other: xr.Dataset, when: str, without
                 raise _refuse(metric, f"{name} of seed {seed} is another one {when}")
 
 
-def _check_order(metric: Metric, family: Family, settings: Any, whole: Mapping[str, xr.Dataset]) -> None:
-    """Runs that stand in another order change no seed's value."""
-    study = _study(SEEDS)
-    for unit in _units(family, settings, study):
-        turned = dataclasses.replace(unit, runs=unit.runs[::-1], kept=None if unit.kept is None else {})
-        found = measure_unit(family, turned, settings, None if family.compared else [metric])
-        _same(metric, whole[_title(unit, study)], found, "where runs stand in another order")
-
-
 def _check_untouched(metric: Metric, family: Family, settings: Any) -> None:
     """The metric leaves its input as it was."""
-    unit = _units(family, settings, _study(SEEDS))[-1]
+    unit = _units(family, settings, _study())[-1]
     for given, _ in family.load(unit, settings).inputs({metric.input}):
         if type(given) is metric.input:
             before = [array.copy() for array in _arrays(given)]
@@ -273,15 +284,6 @@ def _arrays(given: Any, depth: int = 3) -> list[Any]:
     else:
         parts = list(given) if isinstance(given, list | tuple) else []
     return [array for part in parts for array in _arrays(part, depth - 1)]
-
-
-def _check_broken(metric: Metric, family: Family, settings: Any, whole: Mapping[str, xr.Dataset]) -> None:
-    """A seed whose numbers are NaN has a reason, and costs no other seed its value."""
-    found = _measured(family, metric, settings, SEEDS, broken=SEEDS[-1])
-    for unit, result in found.items():
-        _check_numbers(metric, result, unit)
-        if not metric.between_seeds:
-            _same(metric, whole[unit], result, "where another seed is broken", without=SEEDS[-1])
 
 
 def _check_direction(metric: Metric, better: Any, worse: Any) -> None:

@@ -80,6 +80,11 @@ class Loaded:
         self.about = dict(about or {})
         """Attributes of the result as a whole."""
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Dimension -> how many labels it has."""
+        return {name: len(one[1] if isinstance(one, tuple) else one) for name, one in self.coordinates.items()}
+
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """Every input of the types wanted, and its place: positions along the dimensions of its type.
 
@@ -214,7 +219,7 @@ def measure_unit(
     readers: dict[type, list[Metric]] = {}
     for metric in metrics:
         readers.setdefault(metric.input, []).append(metric)
-    sizes = {name: len(one[1] if isinstance(one, tuple) else one) for name, one in loaded.coordinates.items()}
+    sizes = loaded.sizes
     tables: dict[str, Table] = {}
     for given, place in loaded.inputs(readers.keys()):
         for metric in readers.get(type(given), ()):

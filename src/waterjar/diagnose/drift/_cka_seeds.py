@@ -19,6 +19,7 @@ ALONE = Result.missing("undefined", "no other seed with the same samples at the 
     citation="Kornblith et al. 2019, sec. 6",
     needs=("features",),
     summary="cka_seeds_final",
+    between_seeds=True,
 )
 def _measure(siblings: Siblings) -> Result:
     pairs: dict[tuple[int, int], Result] = {}

@@ -113,8 +113,7 @@ class LoadedCell(Loaded):
         for metric in find_family("drift").metrics.values() if pairs else ():
             if metric.input is Comparison:
                 if metric.name not in self.matrices:
-                    sizes = {dim: len(self.coordinates[dim]) for dim in ("repeat", "layer", "moment", "other_moment")}
-                    self.matrices[metric.name] = Table(tuple(sizes), sizes)
+                    self.matrices[metric.name] = Table(("repeat", "layer", "moment", "other_moment"), self.sizes)
                 given = {name: getattr(self.settings, name) for name in metric.takes}
                 for i, j in pairs:
                     result = metric.compute(Comparison(clouds[i], clouds[j]), **given)
