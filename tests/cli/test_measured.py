@@ -89,7 +89,7 @@ class TestDiagnose:
             (["--set", "threshold"], "expected key=value"),
             (["--set", "rigidty.threshold=1"], "did you mean 'rigidity'"),
             (["--set", "threshold=[1"], "cannot be read"),
-            (["--where", "seed=99"], "no runs in"),
+            (["--where", "seed=99"], "no run of"),
             (["--only", ","], "--only names nothing"),
             (["--csv", "--json"], "one format at a time"),
         ],
