@@ -28,7 +28,10 @@ $(AXE): | $(BIN)/python
 	-npm install --prefix $(VENV) --no-save --no-audit --no-fund --ignore-scripts --silent axe-core@4.14.0
 
 # The tests. Those of the report's page need Chromium, and are passed over without.
-PYTEST := WATERJAR_AXE=$(abspath $(AXE)) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle"
+# With compiled files, whatever the environment says: else every worker rewrites every assertion at every start.
+# The kernels of geometry are compiled beside the tests if they have changed: else every worker does it itself.
+ENVIRONMENT := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1
+PYTEST := $(ENVIRONMENT) $(BIN)/python tests/compile_kernels.py & WATERJAR_AXE=$(abspath $(AXE)) $(ENVIRONMENT) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle"
 test: $(VENV)/.dev $(AXE)
 	$(PYTEST)
 

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 import waterjar
 from recording import einstellung
 from view.figures.repeated_runs import Written, repeated_run
-from waterjar.cli.compare import declared_analysis, default_baseline
 from waterjar.cli.main import app
+from waterjar.diagnose.baseline import default_baseline
 from waterjar.errors import WaterjarError
 from waterjar.run.study import open_study
 
@@ -133,10 +133,6 @@ class TestBaseline:
             with waterjar.Recorder(tmp_path / "s" / method, {"method": method}, seeds=[1]) as recorder:
                 recorder.log(epoch=0, train={"loss": 1.0})
         assert default_baseline(open_study(tmp_path / "s")) == ("alpha", ", the first cell; --baseline names another")
-
-    @pytest.mark.parametrize("told", [{"analysis": ["x"]}, {"analysis": {"threshold": 0.6}}, {}])
-    def test_a_declaration_that_says_nothing_of_families(self, tmp_path: Path, told: Declared) -> None:
-        assert declared_analysis(open_study(waterjar.create_study(tmp_path / "s", told))) == (None, {})
 
 
 class TestFigures:

@@ -118,7 +118,7 @@ class TestDrawing:
             (["--figure", "all", "--out", "x", "--format", "gif"], "'gif' is unknown"),
             (["--figure", "all", "--out", "x", "--set", "band=std"], "--set is for one figure"),
             (["--figure", "geometry_stack", "--out", "x.pdf"], "no run has recorded features"),
-            (["--figure", "eri_summary", "--out", "x.pdf", "--where", "seed=9"], "no runs in"),
+            (["--figure", "eri_summary", "--out", "x.pdf", "--where", "seed=9"], "no run of"),
         ],
     )
     def test_bad_requests(self, study: Path, arguments: list[str], message: str) -> None:

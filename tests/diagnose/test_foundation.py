@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -78,13 +79,18 @@ def record(path: Path, seed: int = 0, steps: int = 4, seeds: list[int] | None = 
     return path
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> waterjar.Study:
-    folder = waterjar.create_study(tmp_path / "study")
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = waterjar.create_study(tmp_path_factory.mktemp("recorded") / "study")
     for learner in ("sgd", "er"):
         for seed in (1, 2) if learner == "sgd" else (2, 3):
             record(folder / f"{learner}-{seed}", seed, learner=learner)
-    return waterjar.open_study(folder)
+    return folder
+
+
+@pytest.fixture
+def study(recorded: Path, tmp_path: Path) -> waterjar.Study:
+    return waterjar.open_study(shutil.copytree(recorded, tmp_path / "study"))
 
 
 class TestRegistry:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,26 +22,40 @@ READ = """
 import json, sys
 sys.modules["waterjar"] = None  # any import of it is an ImportError from here on
 import xarray
-tree = xarray.open_datatree(sys.argv[1], engine="zarr")
-data = tree["performance"].to_dataset().load()
-print(json.dumps({
-    "coords": sorted(data.coords), "dims": dict(data.sizes), "accuracy": data.accuracy.values.tolist(),
-    "accuracy_attrs": dict(data.accuracy.attrs), "loss_attrs": dict(data.loss.attrs),
-    "epoch_units": data.epoch.attrs["units"], "tasks": [str(t) for t in data.train_task.values],
-    "eval_task": data.eval_task.values.tolist(), "config": tree.attrs["config"], "status": tree.attrs["status"],
-}))
+for line in sys.stdin:  # one path a line
+    tree = xarray.open_datatree(json.loads(line), engine="zarr")
+    data = tree["performance"].to_dataset().load()
+    print(json.dumps({
+        "coords": sorted(data.coords), "dims": dict(data.sizes), "accuracy": data.accuracy.values.tolist(),
+        "accuracy_attrs": dict(data.accuracy.attrs), "loss_attrs": dict(data.loss.attrs),
+        "epoch_units": data.epoch.attrs["units"], "tasks": [str(t) for t in data.train_task.values],
+        "eval_task": data.eval_task.values.tolist(), "config": tree.attrs["config"], "status": tree.attrs["status"],
+    }), flush=True)
 """
+Read = Callable[[Path], dict[str, Any]]
 
 
-def read_elsewhere(path: Path) -> dict[str, object]:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", READ, str(path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def read_elsewhere() -> Iterator[Read]:
+    """Reads a run in another process, which is started once: importing xarray takes a second."""
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-W", "error", "-c", READ], text=True, **pipes) as process:
+
+        def read(path: Path) -> dict[str, Any]:
+            assert process.stdin and process.stdout and process.stderr
+            process.stdin.write(json.dumps(str(path)) + "\n")
+            process.stdin.flush()
+            told = process.stdout.readline()
+            assert told, process.stderr.read()
+            found: dict[str, Any] = json.loads(told)
+            return found
+
+        yield read
+        _, said = process.communicate()
+        assert (process.returncode, said) == (0, "")
 
 
-def test_sealed_run_opens_without_waterjar(tmp_path: Path) -> None:
+def test_sealed_run_opens_without_waterjar(tmp_path: Path, read_elsewhere: Read) -> None:
     found = read_elsewhere(record(tmp_path / "run", steps=5, seed=3))
     rng = np.random.default_rng(3)
     expected = []
@@ -62,7 +78,7 @@ def test_sealed_run_opens_without_waterjar(tmp_path: Path) -> None:
     assert found["status"] == "sealed"
 
 
-def test_run_opens_while_it_is_written(tmp_path: Path) -> None:
+def test_run_opens_while_it_is_written(tmp_path: Path, read_elsewhere: Read) -> None:
     with Recorder(tmp_path / "run", {}, eval_sets=["test"]) as recorder:
         for epoch in range(3):
             recorder.log(epoch=epoch, performance={"accuracy": epoch / 10, "loss": 1.0})

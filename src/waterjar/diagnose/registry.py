@@ -49,6 +49,7 @@ class Beside:
     long_name: str = ""
     units: str = "1"
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    """Whatever else stands beside its numbers, such as a direction."""
 
 
 @dataclass(frozen=True)

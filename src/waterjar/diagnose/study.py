@@ -75,7 +75,7 @@ class Diagnosis:
     def sentences(self) -> dict[str, str]:
         """Name of a cell -> what its numbers mean, where a family says so; the lead speaks first."""
         said: dict[str, str] = {}
-        for family in sorted(self.results, key=lambda name: (name != self.analysis.lead, name)):
+        for family in self.order:
             result = self.results[family]
             if "sentence" in result:
                 for name, sentence in zip(result["name"].values, result["sentence"].values, strict=True):
@@ -105,9 +105,15 @@ class Diagnosis:
         own = {key: result[metric.scalar].attrs.get(key, getattr(metric, key)) for key in ("direction", "units")}
         return dataclasses.replace(metric, **own)
 
+    @property
+    def order(self) -> list[str]:
+        """The families that were measured, the lead first: the one declared, else one whose result says a sentence."""
+        speaks = {family: "sentence" not in result for family, result in self.results.items()}
+        return sorted(self.results, key=lambda family: (family != self.analysis.lead, speaks[family], family))
+
     def main_metrics(self) -> list[str]:
         """The few metrics of every family that matter most and have a value somewhere; the lead's come first."""
-        order = sorted(self.results, key=lambda family: (family != self.analysis.lead, family))
+        order = self.order
         ranked = [
             (order.index(metric.family), metric.matters, name)
             for name, metric in metrics().items()

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import waterjar
-from lab.binary.tiny_binary import ALL_OPTIONS, GLYPHS, tiny
+from lab.binary.tiny_binary import ALL_OPTIONS, tiny
 from waterjar.diagnose import continual, geometry, plasticity
 from waterjar.errors import WaterjarError
 from waterjar.lab import checkpoint, data
@@ -27,11 +27,6 @@ from waterjar.run.reader import Run
 pytestmark = pytest.mark.torch
 CNN = {"network": "cnn", "network_settings": {"channels": [3, 4], "dense": [6, 5]}}
 EVERYTHING: dict[str, Any] = {"learner": "rl", "options": ALL_OPTIONS, "random_baseline": True, "multitask": True}
-
-
-@pytest.fixture(scope="module")
-def glyphs() -> ImageData:
-    return data.load("glyphs", **GLYPHS)
 
 
 def trained(folder: Path, config: BinaryConfig, images: ImageData, engine: str = "loop", **how: Any) -> Run:

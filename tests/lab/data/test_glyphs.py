@@ -219,19 +219,26 @@ def strength(images: NDArray[np.uint8]) -> NDArray[np.float64]:
     return away / np.sqrt((away**2).sum(axis=(1, 2), keepdims=True))
 
 
-def test_the_place_of_the_ink_says_nothing_of_the_class(glyphs: ImageData) -> None:
-    def place(images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        ink = strength(images) ** 2
+@pytest.fixture(scope="module")
+def strengths(glyphs: ImageData) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return strength(glyphs.train_images), strength(glyphs.test_images)
+
+
+def test_the_place_of_the_ink_says_nothing_of_the_class(
+    glyphs: ImageData, strengths: tuple[NDArray[np.float64], ...]
+) -> None:
+    def place(of_pixels: NDArray[np.float64]) -> NDArray[np.float64]:
+        ink = of_pixels**2
         y, x = np.mgrid[:32, :32] - 15.5
         moments = np.stack([(ink * axis).sum(axis=(1, 2)) for axis in (y, x, y**2 + x**2)], axis=1)
         return np.concatenate([moments, moments**2], axis=1)
 
-    accuracy = fitted_accuracy(place(glyphs.train_images), place(glyphs.test_images), glyphs)
+    accuracy = fitted_accuracy(place(strengths[0]), place(strengths[1]), glyphs)
     assert accuracy <= at_most(1 / CLASSES, 3600)
 
 
-def test_shape_does_tell_the_class(glyphs: ImageData) -> None:
-    train, test = (strength(part).reshape(len(part), -1) for part in (glyphs.train_images, glyphs.test_images))
+def test_shape_does_tell_the_class(glyphs: ImageData, strengths: tuple[NDArray[np.float64], ...]) -> None:
+    train, test = (part.reshape(len(part), -1) for part in strengths)
     nearest = glyphs.train_labels[(test @ train.T).argmax(axis=1)]
     right = nearest == glyphs.test_labels
     assert right.mean() > 0.5

@@ -1,5 +1,6 @@
 """What all learners have in common: exact resuming, SGD where they reduce to it, validated settings."""
 
+import functools
 import io
 import math
 
@@ -54,6 +55,13 @@ def weights(learner):
     return torch.cat([value.flatten().double() for value in learner.network.state_dict().values()])
 
 
+@functools.cache
+def trained(name):
+    """What a learner of seed 0 tells, its last weights and its memory's size: the same whenever it is asked for."""
+    learner = fresh(name)
+    return train(learner), weights(learner), learner.buffer_bytes
+
+
 def saved(state):
     file = io.BytesIO()
     torch.save(state, file)
@@ -73,17 +81,16 @@ def test_the_five_are_found_by_their_module_names():
 @hypothesis_settings(max_examples=4, deadline=None)
 @given(at=st.integers(1, 2 * N_STEPS - 1))
 def test_resumed_anywhere_it_goes_on_with_the_same_bits(name, at):
-    whole = fresh(name)
-    told = train(whole)
+    told, expected, buffer_bytes = trained(name)
     first = fresh(name)
     train(first, stop=at)
     state = saved(first.state())
     resumed = fresh(name, seed=77)  # other weights and another memory's generator, all to be overwritten
     resumed.load_state(state)
     rest = train(resumed, start=at)
-    assert torch.equal(weights(whole), weights(resumed))
+    assert torch.equal(expected, weights(resumed))
     assert all(same(a, b) for a, b in zip(told[at:], rest, strict=True))
-    assert resumed.buffer_bytes == whole.buffer_bytes
+    assert resumed.buffer_bytes == buffer_bytes
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -116,20 +123,17 @@ def test_a_trained_learner_can_be_set_back_to_its_start(name):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_same_seed_gives_the_same_bits(name):
-    one, two = fresh(name), fresh(name)
-    train(one)
-    train(two)
-    assert torch.equal(weights(one), weights(two))
+    again = fresh(name)
+    train(again)
+    assert torch.equal(trained(name)[1], weights(again))
 
 
 @pytest.mark.parametrize("name", ["er", "derpp"])
 def test_another_seed_replays_otherwise(name):
-    one = fresh(name)
     built = networks.build("small_cnn", n_classes=5, seed=0, width=4, norm="batch")
     two = learners.make(name, built, seed=1, lr=0.05, momentum=0.9, weight_decay=1e-3, **SETTINGS[name])
-    train(one)
     train(two)
-    assert not torch.equal(weights(one), weights(two))
+    assert not torch.equal(trained(name)[1], weights(two))
 
 
 @pytest.mark.parametrize(
@@ -228,14 +232,13 @@ def test_a_schedule_sets_the_rate_and_the_state_knows_it():
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_an_evaluation_in_between_changes_nothing(name):
-    one, other = fresh(name), fresh(name)
-    train(one)
+    other = fresh(name)
     for step in range(0, 2 * N_STEPS, 2):
         train(other, start=step, stop=step + 2)
         other.network.eval()
         with torch.no_grad():
             other.network.forward_features(batch(99)[0])
-    assert torch.equal(weights(one), weights(other))
+    assert torch.equal(trained(name)[1], weights(other))
 
 
 @pytest.mark.parametrize("name", SETTINGS)

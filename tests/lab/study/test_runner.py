@@ -155,7 +155,8 @@ def test_dry_run_says_what_would_run(tmp_path: Path, finished: waterjar.Study) -
     assert "about 0.0 MB of disk" in text
 
 
-def test_run_ends_with_a_table(tmp_path: Path) -> None:
+def test_run_ends_with_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
     file = write(tmp_path, seeds=[1], scenarios=["scratch_t2"])
     code, text = cli("run", file, "--out", tmp_path / "out", "--workers", "1")
     assert code == 0

@@ -36,7 +36,10 @@ def weight_change(weights: ArrayLike, reference: ArrayLike) -> Result:
     matters=4,
     beside={
         "weight_change_task_by_parameter": Beside(
-            ("parameter",), "root mean square of the change of each weight tensor since the task before"
+            ("parameter",),
+            "root mean square of the change of each weight tensor since the task before",
+            "1",
+            {"direction": "none"},
         )
     },
 )
@@ -56,7 +59,10 @@ def _since_task(parameters: Parameters) -> tuple[Result, dict[str, Result]]:
     summary="weight_change_init_final",
     beside={
         "weight_change_init_by_parameter": Beside(
-            ("parameter",), "root mean square of the change of each weight tensor since before any training"
+            ("parameter",),
+            "root mean square of the change of each weight tensor since before any training",
+            "1",
+            {"direction": "none"},
         )
     },
 )

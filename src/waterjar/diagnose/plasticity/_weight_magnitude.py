@@ -29,7 +29,11 @@ def weight_magnitude(weights: ArrayLike) -> Result:
     needs=("weights/weights",),
     summary="weight_magnitude_final",
     matters=3,
-    beside={"weight_magnitude_by_parameter": Beside(("parameter",), "root mean square of each weight tensor")},
+    beside={
+        "weight_magnitude_by_parameter": Beside(
+            ("parameter",), "root mean square of each weight tensor", "1", {"direction": "none"}
+        )
+    },
 )
 def _measure(parameters: Parameters) -> tuple[Result, dict[str, Result]]:
     found = parameters.each(lambda tensor: weight_magnitude(parameters.now[tensor.place]))

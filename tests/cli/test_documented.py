@@ -1,0 +1,110 @@
+"""Every command that README, docs and --help show works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import waterjar
+from recording import einstellung
+from view.figures.repeated_runs import repeated_run
+from waterjar.cli.main import app
+
+HOME = Path(__file__).resolve().parents[2]
+PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
+COMMANDS = sorted(
+    {
+        line.strip().partition("#")[0].strip()
+        for page in PAGES
+        for line in page.read_text().splitlines()
+        if re.match(r"\s*waterjar [a-z]+ ", line)
+    }
+)
+TRAINING = [command for command in COMMANDS if command.startswith("waterjar run")]
+BINARY = ("binary", "forgetting,capacity")
+"""What shows that a command is about algorithms with many repeats."""
+NAMES = [name for command in app.registered_commands if (name := command.name)]
+
+
+def run(command: str) -> str:
+    result = CliRunner().invoke(app, shlex.split(command)[1:])
+    if result.exception is not None and not (isinstance(result.exception, SystemExit) and result.exit_code == 0):
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documented")
+    waterjar.create_study(folder / "DIR")
+    for rate in (0.25, 0.5):
+        for seed in (1, 2):
+            for learner in ("derpp", "er"):
+                einstellung(folder / "DIR" / f"{learner}-{rate}-{seed}", learner=learner, seed=seed, rate=rate)
+            einstellung(folder / "DIR" / f"scratch-{rate}-{seed}", scenario="scratch_t2", seed=seed, rate=rate)
+    waterjar.create_study(folder / "binary")
+    for i, method in enumerate(("sl", "rl")):
+        repeated_run(folder / "binary" / method, method, [1, 2, 3], tasks=2, number=i)
+    return folder
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command not in TRAINING])
+def test_it_works_as_written(command: str, studies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    shutil.copytree(studies, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    if any(word in command for word in BINARY):
+        command = command.replace("DIR", "binary")
+    assert run(command.replace("NAME", "eri_summary")) is not None
+
+
+def test_there_are_commands_to_try() -> None:
+    tried = {command.split()[1] for command in COMMANDS}
+    assert {"diagnose", "compare", "sensitivity", "plot", "report", "new", "run"} <= tried and len(COMMANDS) > 15
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_is_there(name: str) -> None:
+    assert "--help" in run(f"waterjar {name} --help")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        '--where "learner=derpp and seed in (1, 2)"',
+        "--set threshold=0.8",
+        "--set rigidity.threshold=0.8",
+        "--only rigidity --csv",
+        "--only ad,pd --json --fresh --workers 1",
+    ],
+)
+def test_what_the_help_shows_as_an_example(options: str, studies: Path) -> None:
+    assert run(f"waterjar diagnose {studies / 'DIR'} {options}")
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", ["einstellung", "binary"])
+def test_training_works_as_written(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The template, shrunk, through every documented way of running it."""
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    file = "study.yaml" if kind == "einstellung" else "binary.yaml"
+    run(f"waterjar new {file} --kind {kind}")
+    text = Path(file).read_text()
+    for old, new in (("train_per_class: 200", "train_per_class: 8"), ("test_per_class: 50", "test_per_class: 4"),
+                     ("epochs_t1: 10", "epochs_t1: 1"), ("epochs_t2: 10", "epochs_t2: 2"), ("epochs: 10", "epochs: 1"),
+                     ("number: 6", "number: 2"), ("repeats: 8", "repeats: 2"), ("samples: 40", "samples: 8"),
+                     ("validation: 0.1", "validation: 0.25"), ("seeds: [42, 123, 456]", "seeds: [42]"),
+                     ("backbones: [small_cnn]", "backbones: [mlp]")):  # fmt: skip
+        text = text.replace(old, new)
+    Path(file).write_text(text)
+    for command in [command for command in TRAINING if file in command]:
+        run(command)
+    out = Path(file).with_suffix("")
+    assert (out / "report.html").exists() and list((out / "figures").rglob("*.png"))
