@@ -73,6 +73,8 @@ def data(
     if metrics is not None and not metrics:
         raise WaterjarError(f"metrics is empty: expected some of {', '.join(METRICS)}")
     study = study_of(source, "strategy_comparison compares runs")
+    if not study.entries:
+        raise WaterjarError(f"{study.path} holds no runs: there is nothing to compare")
     analysis = source.analysis if isinstance(source, Diagnosis) else analysis_of(study)
     chosen = baseline or analysis.baseline_name or default_baseline(study)[0]
     told = {"test": test, "paired": paired, "correction": correction, "alpha": alpha}
