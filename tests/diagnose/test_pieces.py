@@ -105,6 +105,7 @@ def family(name: str, in_pieces: bool) -> Family:
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
     """A family with one metric."""
     about = {"long_name": "x", "formula": "x", "citation": "x", "needs": ()}
+    family(request.param, request.param == "pieces")
 
     @metric("in_pieces", family=request.param, **about)
     def one(nothing: Nothing) -> Result:

@@ -38,7 +38,7 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda r: r.log(epoch=9, performance={"acuracy": [1, 2]}),
         r"variable 'acuracy' is unknown: did you mean 'accuracy'\?",
     ),
-    "not a mapping": (lambda r: r.log(epoch=9, train=[1]), "train=\\[1\\]: a mapping name -> values"),  # type: ignore[arg-type]
+    "not a mapping": (lambda r: r.log(epoch=9, train=[1]), "train=\\[1\\]: expected a mapping name -> values"),  # type: ignore[arg-type]
     "text": (lambda r: r.log(epoch=9, train={"loss": "low"}), r"train\['loss'\] has dtype <U3"),
     "ragged": (lambda r: r.log(epoch=9, train={"loss": [[1], [1, 2]]}), r"train\['loss'\] = .* is not an array"),
     "complex": (lambda r: r.log(epoch=9, train={"loss": 1j}), "has dtype complex128"),
@@ -46,7 +46,7 @@ BAD: dict[str, tuple[Call, str]] = {
     "huge": (lambda r: r.log(epoch=10**400, train={"loss": 1}), "expected a number"),
     "negative": (lambda r: r.log(epoch=-1, train={"loss": 1}), "epoch=-1.0: it starts at 0"),
     "array for a group": (lambda r: r.log(epoch=9, performance=np.ones(2)), "a mapping name -> values"),  # type: ignore[arg-type]
-    "array for a snapshot": (lambda r: r.log(epoch=9, snapshot=np.ones(2)), "snapshot=ndarray: a mapping"),  # type: ignore[arg-type]
+    "array for a snapshot": (lambda r: r.log(epoch=9, snapshot=np.ones(2)), "snapshot=ndarray: expected a mapping"),  # type: ignore[arg-type]
     "empty features": (lambda r: r.log(epoch=9, snapshot={"features": {}}), r"log\(\) got no values"),
     "streams by set": (lambda r: r.snapshot(streams={"logits": {"a": [1], "b": [1]}}), "is given by eval_set"),
     "masked array": (lambda r: r.log(epoch=9, train={"loss": np.ma.array([1], mask=[1])}), "a masked array"),
@@ -72,7 +72,7 @@ BAD: dict[str, tuple[Call, str]] = {
     "task number": (lambda r: r.log(epoch=9, train_task=4, train={"loss": 1}), "train_task=4 is out of range"),
     "layer": (
         lambda r: r.snapshot(features={"../x": np.zeros((2, 4, 3))}),
-        r"layer '../x': letters, digits",
+        r"layer '../x': expected letters, digits",
     ),
     "features shape": (
         lambda r: r.snapshot(features={"l": np.zeros((2, 5, 3))}),
@@ -80,7 +80,7 @@ BAD: dict[str, tuple[Call, str]] = {
     ),
     "features sets": (
         lambda r: r.snapshot(features={"m": {"a": np.zeros((4, 3))}}),
-        r"features/m is given for \['a'\]; all of \['a', 'b'\]",
+        r"features/m is given for \['a'\]; expected all of \['a', 'b'\]",
     ),
     "features uneven": (
         lambda r: r.snapshot(features={"m": {"a": np.zeros((4, 3)), "b": np.zeros((5, 3))}}),
@@ -90,7 +90,7 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda r: r.snapshot(features={"l": np.zeros((2, 4, 3), np.float32)}),
         "features/l has dtype float32; float64 as in the first snapshot",
     ),
-    "features not by layer": (lambda r: r.snapshot(features=np.zeros(3)), "features=ndarray: a mapping"),  # type: ignore[arg-type]
+    "features not by layer": (lambda r: r.snapshot(features=np.zeros(3)), "features=ndarray: expected a mapping"),  # type: ignore[arg-type]
     "no weights": (lambda r: r.snapshot(weights={}), "weights is an empty mapping"),
     "snapshot of nothing": (lambda r: r.snapshot(), r"snapshot\(\) got nothing"),
     "snapshot kind": (
@@ -153,7 +153,7 @@ def test_several_tasks_need_a_train_task(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"seeds": []}, r"seeds=\[\]"),
-        ({"seeds": [1, 1]}, r"seeds=\[1, 1\]: one different whole number"),
+        ({"seeds": [1, 1]}, r"seeds=\[1, 1\]: expected one different whole number"),
         ({"seeds": [0.5]}, "seeds: 0.5 is not a whole number"),
         ({"seeds": [2**70]}, "at most 64 bits"),
         ({"eval_sets": ["a", "a"]}, "eval_sets=.* different, non-empty names"),
@@ -265,16 +265,16 @@ def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seeds": 5}, "seeds=5: a list of whole numbers"),
-        ({"eval_sets": None}, "eval_sets=None: a list of names"),
+        ({"seeds": 5}, "seeds=5: expected a list of whole numbers"),
+        ({"eval_sets": None}, "eval_sets=None: expected a list of names"),
         ({"eval_sets": {1: 0, "1": 0}}, "different, non-empty names"),
         ({"eval_sets": {"": 0}}, "different, non-empty names"),
-        ({"classes": 5}, "classes=5: a list of names"),
-        ({"tasks": 1.5}, "tasks=1.5: a list of names"),
+        ({"classes": 5}, "classes=5: expected a list of names"),
+        ({"tasks": 1.5}, "tasks=1.5: expected a list of names"),
         ({"unhashed": 5}, "unhashed=5"),
-        ({"data_fingerprint": 5}, "data_fingerprint=5: text"),
+        ({"data_fingerprint": 5}, "data_fingerprint=5: expected text"),
         ({"variables": [1]}, "variables=.* a mapping"),
-        ({"variables": {"train/x": 1}}, "is int; a Variable"),
+        ({"variables": {"train/x": 1}}, "is int; expected a Variable"),
         ({"variables": {"trian/x": Variable(("step", "repeat"), "x")}}, "group 'trian' is unknown"),
         ({"variables": {"train/stop_reason": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
         ({"variables": {"train/epoch": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),

@@ -82,12 +82,12 @@ def test_a_choice_of_classes_and_samples() -> None:
 @pytest.mark.parametrize(
     ("tasks", "words"),
     [
-        ({"number": 4}, "4 tasks of 2 classes need 8 classes, but made has 6 to draw from: at most 3 tasks"),
+        ({"number": 4}, "4 tasks of 2 classes need 8 classes, but made has 6 to draw from: expected at most 3 tasks"),
         ({"number": 2, "classes_per_task": 4}, "at most 1 tasks"),
         ({"number": 2, "classes": [0, 6]}, "class of made with images '6' is unknown"),
         ({"number": 2}, "have 5 .'c1'. to 9 train images.*train_per_class to 5"),
         ({"number": 2, "train_per_class": 5}, "have 2 .'c1'. to 4 test images"),
-        ({"number": 2, "train_per_class": 6}, "class 'c1' has 5 train images: at most 5"),
+        ({"number": 2, "train_per_class": 6}, "class 'c1' has 5 train images: expected at most 5"),
         ({"number": 2, "train_per_class": 5, "test_per_class": 3}, "class 'c1' has 2 test images"),
     ],
 )

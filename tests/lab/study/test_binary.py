@@ -147,7 +147,7 @@ def test_settings_of_the_network_can_be_swept() -> None:
     ("changes", "message"),
     [
         ({"tasks": {"number": 4}}, "expected at most 3 tasks"),
-        ({"tasks": {"number": 1, "train_per_class": 17}}, "has 16 train images: at most 16"),
+        ({"tasks": {"number": 1, "train_per_class": 17}}, "has 16 train images: expected at most 16"),
         ({"tasks": {"number": 1, "classes_per_task": 7}}, "classes_per_task is 7, but glyphs has 6 classes"),
         ({"recording": {"features": ["penultimat"]}}, "did you mean 'penultimate'"),
         ({"recording": {"features": ["penultimate"], "samples": 10}}, "expected at most 8"),
@@ -272,6 +272,7 @@ def test_one_command_trains_measures_and_draws(tmp_path: Path, monkeypatch: pyte
     assert told["study"] == "small"
     assert [run["method"] for run in told["runs"]] == ["sl", "rl"]  # as declared
     assert np.shape(list(told["runs"][0]["accuracy"].values())) == (3, 2)
+    assert (tmp_path / "small" / "report.html").exists()
     for method in ("sl", "rl"):
         drawn = {file.name for file in (tmp_path / "small" / "figures" / "glyphs" / method).glob("*.png")}
         assert {"plasticine_metrics_glyphs.png", "manifold_metrics_glyphs.png", "learning_curves.png"} <= drawn
@@ -280,7 +281,7 @@ def test_one_command_trains_measures_and_draws(tmp_path: Path, monkeypatch: pyte
     for word in ("zero_shot", "forward_transfer", "capacity", "waterjar compare small"):
         assert word in text
     code, text = cli("run", "small.yaml", "--train-only", "--json")
-    assert json.loads(text)["figures"] == {}
+    assert json.loads(text)["outputs"] == {}
 
 
 def test_runs_of_an_earlier_declaration_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

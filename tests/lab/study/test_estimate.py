@@ -203,7 +203,7 @@ def really(name: str) -> Declared:
 @pytest.mark.parametrize("name", REAL)
 def test_a_run_takes_what_was_estimated(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In seconds of the processor, so that it says something on a busy machine too."""
-    for module in ("trainer", "study.rehearsal"):
+    for module in ("trainer", "study.kinds.einstellung.rehearsal"):
         monkeypatch.setattr(f"waterjar.lab.{module}.time", SimpleNamespace(monotonic=time.process_time))
     declared = really(name)
     (job,), before = estimated(declared, tmp_path)

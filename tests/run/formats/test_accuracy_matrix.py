@@ -38,11 +38,11 @@ def test_repeats_percent_and_names(tmp_path: Path) -> None:
     [
         ({"matrix": [[90.0, 50.0], [60.0, 80.0]]}, r"matrix\[0, 0\] = 90.0 is not between 0 and 1: pass percent=True"),
         ({"matrix": [[0.5, -0.1], [0.6, 0.8]]}, r"matrix\[0, 1\] = -0.1 is not between 0 and 1"),
-        ({"matrix": [0.5, 0.4]}, "matrix has 1 dimensions; 2, or 3 with repeat first"),
+        ({"matrix": [0.5, 0.4]}, "matrix has 1 dimensions; expected 2, or 3 with repeat first"),
         ({"matrix": [[0.5], [0.4]]}, "every trained task evaluated"),
         ({"tasks": ["x"]}, "2 names, one per column"),
         ({"seeds": [1, 2]}, "1 seeds, one per repeat"),
-        ({"expert": [0.5]}, r"expert has shape \(1, 1\); \(repeat=1, eval_task=2\)"),
+        ({"expert": [0.5]}, r"expert has shape \(1, 1\); expected \(repeat=1, eval_task=2\)"),
         ({"initial": [0.5, 7]}, r"initial\[1\] = 7.0 is not between"),
         ({"matrix": "x"}, "matrix has dtype"),
     ],

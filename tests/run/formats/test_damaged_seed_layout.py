@@ -102,16 +102,16 @@ class TestFolders:
 class TestMetrics:
     def test_more_logged_epochs_than_in_other_tasks(self, layout: Path) -> None:
         change_metrics(layout / "task_001" / "metrics.pkl", test_acc=lambda a: a[:3])
-        refused(layout, "task_001/metrics.pkl: test_acc has shape (3, 2, 3); (L=4, R=2, eval=3), as in task_000")
+        refused(layout, "task_001/metrics.pkl: test_acc has shape (3, 2, 3); expected (L=4, R=2, eval=3), as in task_000")
 
     @pytest.mark.parametrize(
         ("key", "change", "why"),
         [
-            ("test_acc", with_value(np.nan), "test_acc holds nan; shares"),
-            ("train_acc", with_value(1.5), "train_acc holds 1.5; shares"),
-            ("test_acc", with_value(-0.1), "test_acc holds -0.1; shares"),
+            ("test_acc", with_value(np.nan), "test_acc holds nan; expected shares"),
+            ("train_acc", with_value(1.5), "train_acc holds 1.5; expected shares"),
+            ("test_acc", with_value(-0.1), "test_acc holds -0.1; expected shares"),
             ("test_loss", lambda a: a[..., 0], "test_loss has shape (4, 2)"),
-            ("train_loss", lambda a: a[:, :1], "train_loss has shape (4, 1); (L=4, R=2)"),
+            ("train_loss", lambda a: a[:, :1], "train_loss has shape (4, 1); expected (L=4, R=2)"),
             ("train_loss", lambda a: None, "has no 'train_loss'"),
             ("train_loss", lambda a: ["x", "y"], "'train_loss' is not an array of numbers"),
             ("train_loss", lambda a: [[1.0], [1.0, 2.0]], "'train_loss' is not an array of numbers"),
@@ -130,7 +130,7 @@ class TestMetrics:
 
     def test_the_first_has_no_dimensions(self, layout: Path) -> None:
         change_metrics(layout / "task_000" / "metrics.pkl", test_acc=lambda a: a[0])
-        refused(layout, "task_000/metrics.pkl: test_acc has shape (2, 3); (L, R, eval=3)")
+        refused(layout, "task_000/metrics.pkl: test_acc has shape (2, 3); expected (L, R, eval=3)")
 
     @pytest.mark.parametrize("name", ["metrics.pkl", "expert_metrics.pkl"])
     def test_a_pickle_that_runs_something(self, layout: Path, tmp_path: Path, name: str) -> None:

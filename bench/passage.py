@@ -1,0 +1,241 @@
+"""How many functions one accuracy passes on its way from the trainer to the report, and how much code there is.
+
+The accuracy is the macro accuracy on `t2_shortcut_masked` at the checkpoint of one seed of a tiny study, the number
+that becomes `masked_accuracy` and a part of SFR. The study is trained once to learn the number, and to see that nothing
+else that was recorded is the same (but the plain accuracy, in the last bit another one: classes are balanced). Then it
+is trained again, measured and written as `waterjar report` does it, under a trace of all calls in the package.
+
+A function counts when it takes the number, returns it, or hands it to a function that takes it or hands it on. It takes
+what stands in an argument that is a number, an array, bytes, a text or a row of numbers (list, tuple, dict, dataclass).
+A table or a larger object (Dataset, DataFrame, the whole diagnosis) as argument does not count by itself: only when the
+number goes on from there. What is returned counts in whatever container of data, `self` is an argument like others, and
+objects that are no data, such as a recorder, are not looked into. Numbers are compared bit by bit, as float64 or as
+float32; a text has it if it prints it, rightly rounded, with 6 decimals or more, in view and cli with 3 or more.
+Comprehensions and lambdas belong to the function around them; the `__init__` of a dataclass is nobody's code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import inspect
+import io
+import os
+import re
+import struct
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+import yaml
+
+MOST, DEPTH = 20_000, 8  # items of a container that are looked at; containers within each other
+COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
+IMAGES = {"alphabets": 4, "characters": 3, "train_per_class": 48, "test_per_class": 151, "tremor": 0.3, "strays": 0}
+STUDY = """
+{kind: einstellung, seeds: [1, 2], backbones: [mlp], scenarios: [scratch_t2, sequential], resources: {device: cpu},
+strategies: [{learner: sgd, settings: {lr: 0.05}}], baseline: {lr: 0.05}, recording: {class_accuracy: false},
+tasks: {t1_superclasses: [0, 1], t2_superclasses: [2, 3], shortcut_superclasses: [3], validation: 0.25},
+training: {epochs_t1: 3, epochs_t2: 3, batch_size: 8}}
+"""
+
+
+def train(out: Path, draw: int) -> None:
+    """Train the study in this process; `draw` is the seed of its images."""
+    from waterjar.lab import study  # noqa: PLC0415 - --src comes first
+
+    data = {"name": "glyphs", "settings": {**IMAGES, "seed": draw}}
+    study.run(study.declare({**yaml.safe_load(STUDY), "data": data}), out, executor=AtOnce())
+
+
+class AtOnce:
+    """An executor that has done the call when `submit` returns."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args))
+        return future
+
+
+def unmistakable(folder: Path) -> float | None:
+    """The accuracy of the first seed that nothing else equals, neither in float64 nor with three decimals."""
+    import waterjar  # noqa: PLC0415
+
+    runs = list(waterjar.open_study(folder))
+    arrays = [array.values for run in runs for group in ("performance", "train") for array in run[group].values()]
+    recorded = np.concatenate([array.ravel() for array in arrays if array.dtype.kind == "f"])
+    for run in (run for run in runs if run.config["scenario"] == "sequential"):
+        data = run["performance"]
+        rows = np.flatnonzero((data["train_task"].values == "t2") & (data["effective_epoch"].values > 0))
+        best = rows[data["accuracy"].sel(eval_set="t2_validation").values.ravel()[rows].argmax()]
+        value = float(data["macro_accuracy"].sel(eval_set="t2_shortcut_masked").values.ravel()[best])
+        if (recorded == value).sum() == 1 and (np.round(recorded, 3) == round(value, 3)).sum() == 2:
+            return value
+    return None
+
+
+def is_in(data: object, value: float, decimals: int) -> bool:
+    """Whether a number, a text, bytes or an array is it or has it."""
+    if isinstance(data, float | np.floating):
+        return bool(data == type(data)(value))
+    if isinstance(data, str):
+        start = f"{value:.9f}"[:4]  # what every print of it begins with
+        found = re.findall(rf"(?<![\d.]){re.escape(start)}\d+", data) if start in data else ()
+        long = (token for token in found if len(token) - 2 >= decimals)
+        return any(token in (repr(value), f"{value:.{len(token) - 2}f}") for token in long)
+    if isinstance(data, bytes | bytearray | memoryview):
+        return struct.pack("<d", value) in bytes(data)
+    if isinstance(data, xr.DataArray):
+        data = data.variable
+    if isinstance(data, pd.Series) or (isinstance(data, xr.Variable) and data._in_memory):  # no lazy one is loaded
+        data = np.asarray(data)
+    if not isinstance(data, np.ndarray):
+        return False
+    if data.dtype == object:
+        return any(is_in(item, value, decimals) for item in data.ravel()[:MOST].tolist())
+    return data.dtype in (np.float64, np.float32) and bool((data == data.dtype.type(value)).any())
+
+
+def parts(data: object) -> list[Any]:
+    """What a container of data holds; nothing of what is none."""
+    if isinstance(data, xr.Dataset):
+        return list(data.variables.values())
+    if isinstance(data, pd.DataFrame):
+        return [data.iloc[:, i] for i in range(data.shape[1])]
+    if isinstance(data, Mapping | list | tuple | set | frozenset):
+        return list(data.values() if isinstance(data, Mapping) else data)[:MOST]
+    if type(data).__module__.startswith("waterjar") and dataclasses.is_dataclass(data):
+        return [getattr(data, field.name, None) for field in dataclasses.fields(data)]
+    return []
+
+
+def takes(argument: object, value: float, decimals: int) -> bool:
+    """Whether an argument is it, has it in an array, or is a row of numbers with it."""
+    row = (part for part in parts(argument) if isinstance(part, float | np.floating | str))
+    return any(is_in(part, value, decimals) for part in (argument, *row))
+
+
+def is_within(data: object, value: float, decimals: int, depth: int = DEPTH) -> bool:
+    """Whether any container has it somewhere."""
+    if is_in(data, value, decimals):
+        return True
+    return depth > 0 and any(is_within(part, value, decimals, depth - 1) for part in parts(data))
+
+
+def given(frame: FrameType) -> list[Any]:
+    """The arguments of a call."""
+    names, args, kwargs, local = inspect.getargvalues(frame)
+    more = [*(local[args] if args else ()), *(local[kwargs].values() if kwargs else ())]
+    return [*(local[name] for name in names if name in local), *more]
+
+
+class Trace(threading.local):
+    """For sys.setprofile: the functions of a package that the number passes, in the order of their first such call."""
+
+    def __init__(self, value: float, package: Path, passed: dict[tuple[str, str], int]) -> None:
+        self.value, self.package, self.passed = value, str(package) + os.sep, passed
+        self.names: dict[CodeType, tuple[str, str] | None] = {}
+        self.stack: list[list[Any]] = []  # of calls under way: when, arguments, whether it went in
+
+    def name_of(self, code: CodeType) -> tuple[str, str] | None:
+        """(file, function); None for what is not ours, and for comprehensions, which are part of a call under way."""
+        file = code.co_filename
+        if not file.startswith(self.package) or not file.endswith(".py") or code.co_name in COMPREHENSIONS:
+            return None
+        return file.removeprefix(self.package), re.sub(r"(\.<locals>)?\.?<lambda>.*", "", code.co_qualname)
+
+    def __call__(self, frame: FrameType, event: str, result: object) -> None:
+        if event not in ("call", "return"):
+            return
+        if frame.f_code not in self.names:
+            self.names[frame.f_code] = self.name_of(frame.f_code)
+        name = self.names[frame.f_code]
+        if name is None:
+            return
+        sought = (self.value, 3 if name[0].startswith(("view", "cli")) else 6)
+        if event == "call":
+            arguments = given(frame)
+            went_in = any(takes(argument, *sought) for argument in arguments)
+            self.stack.append([time.perf_counter_ns(), arguments, went_in])
+        elif self.stack:
+            when, arguments, went_in = self.stack.pop()
+            if went_in or is_within(result, *sought):
+                self.passed[name] = min(when, self.passed.get(name, when))
+            if went_in and self.stack and any(is_within(argument, *sought) for argument in arguments):
+                self.stack[-1][2] = True  # the caller handed it on
+
+
+def passage(package: Path) -> tuple[float, list[tuple[str, str]]]:
+    """The number, and the functions it passes."""
+    from waterjar.cli.main import app  # noqa: PLC0415
+
+    passed: dict[tuple[str, str], int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for draw in range(8):
+            train(Path(folder, str(draw)), draw)
+            if (value := unmistakable(Path(folder, str(draw)))) is not None:
+                break
+        else:
+            raise SystemExit("no accuracy is unlike all others: change IMAGES")
+        again, trace = Path(folder, "again"), Trace(value, package, passed)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            threading.setprofile(trace)
+            sys.setprofile(trace)
+            try:
+                train(again, draw)
+                app(["report", str(again)], standalone_mode=False)
+            finally:
+                sys.setprofile(None)
+                threading.setprofile(None)
+        if unmistakable(again) != value or not (again / "report.html").exists():
+            raise SystemExit("the second training was not the first one again, or there is no report")
+    return value, sorted(passed, key=passed.__getitem__)
+
+
+def lines(package: Path) -> dict[str, int]:
+    """Folder -> lines of Python; of diagnose, lab and view also their folders."""
+    found: Counter[str] = Counter()
+    for file in package.rglob("*.py"):
+        count = len(file.read_text(encoding="utf-8").splitlines())
+        first, *rest = file.relative_to(package).parts
+        found[first if rest else "(top)"] += count
+        if rest and first in ("diagnose", "lab", "view"):
+            found[f"{first}/{rest[0] if len(rest) > 1 else '(files)'}"] += count
+    return dict(sorted(found.items()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--src", type=Path, help="folder that holds the package; by default the installed one")
+    parser.add_argument("--list", action="store_true", help="name the functions, in their order")
+    asked = parser.parse_args()
+    if asked.src is not None:
+        sys.path.insert(0, str(asked.src.resolve()))
+    import waterjar  # noqa: PLC0415
+
+    package = Path(waterjar.__file__).parent
+    value, functions = passage(package)
+    folders = Counter(file.partition("/")[0] for file, _ in functions)
+    print(f"functions that the accuracy {value!r} passes: {len(functions)}")
+    print("  " + ", ".join(f"{folder} {count}" for folder, count in folders.items()))
+    if asked.list:
+        print("\n".join(f"  {i:3} {file} {name}" for i, (file, name) in enumerate(functions, 1)))
+    counted = lines(package)
+    print(f"lines of Python: {sum(count for folder, count in counted.items() if '/' not in folder)}")
+    for folder, count in counted.items():
+        print(f"  {'  ' * ('/' in folder)}{folder:22} {count:6}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""The numbers of before: three recorded studies give what they gave before the redesign, to 1e-12.
+
+What a study gave is in `<name>.npz`; `frozen.py` says how, `freeze.py` made it. Where the redesign renames or rewords
+something on purpose, RENAMED and REWORDED say so; a number that it changes on purpose has to be frozen anew and told.
+All settings are written out, so that what a study declares of its analysis changes nothing here.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import waterjar
+from before.frozen import FAMILIES, STUDIES, cases, load, unpack
+from waterjar.diagnose.registry import families
+from waterjar.diagnose.study import Diagnosis, diagnose
+
+RENAMED: dict[str, str] = {}
+"""`family/variable` -> its name now; `family/variable@units` (or `@direction`) -> what stands there now."""
+REWORDED: set[str] = {"sensitivity/reason"}
+"""`family/variable` of text, or `table/column` (table, compare, sensitivity), whose words are others now."""
+
+TOLERANCE = {"rtol": 1e-12, "atol": 1e-12}
+MEASURED = [
+    pytest.param(name, case, family, id=f"{name}-{case}-{family}")
+    for name in STUDIES
+    for case, of_families in cases(name).items()
+    for family in of_families
+]
+
+
+class Before:
+    """A study as it was recorded, opened by the present package, and what was once measured of it."""
+
+    def __init__(self, name: str, folder: Any) -> None:
+        self.arrays, self.meta = load(name)
+        self.study = waterjar.open_study(unpack(name, folder))
+
+    @functools.cached_property
+    def diagnosis(self) -> Diagnosis:
+        """All families that did not refuse, with the defaults of before."""
+        settings = {name: of for name, of in self.meta["defaults"].items() if name not in self.meta["passed_over"]}
+        return diagnose(self.study, only=list(settings), settings=settings)
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Before]:
+    return functools.cache(lambda name: Before(name, tmp_path_factory.mktemp("before")))
+
+
+@pytest.mark.parametrize(("name", "case", "family"), MEASURED)
+def test_every_variable_is_what_it_was(name: str, case: str, family: str, before: Callable[[str], Before]) -> None:
+    frozen = before(name)
+    settings = frozen.meta["defaults"][family] | frozen.meta["settings"][case][family]
+    measure = functools.partial(families()[family].measure, frozen.study, **settings)
+    if family in frozen.meta["refused"][case]:
+        with pytest.raises(waterjar.WaterjarError):
+            measure()
+        return
+    found = list(differences(frozen, f"{case}/{family}/", measure()))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_defaults_are_what_they_were(family: str) -> None:
+    was = load(STUDIES[0])[1]["defaults"][family]
+    now = json.loads(json.dumps(families()[family].defaults))
+    assert {name: now.get(name, "gone") for name in was} == was
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_table_is_what_it_was(name: str, before: Callable[[str], Before]) -> None:
+    frozen = before(name)
+    keys = ["family", "metric", "name", "seed"]
+    found = changed_rows("table", frozen.meta["table"], frozen.diagnosis.table(), keys)
+    assert not found, "\n".join(found)
+    assert set(frozen.diagnosis.seals.values()) == {"sealed"}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_comparisons_are_what_they_were(name: str, before: Callable[[str], Before]) -> None:
+    from waterjar.diagnose.compare import compare_cells
+
+    frozen = before(name)
+    asked = frozen.meta["compare"]
+    table = compare_cells(frozen.diagnosis, asked["metrics"], baseline=asked["baseline"])
+    found = changed_rows("compare", asked["csv"], table, ["metric", "group"])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if name.startswith("einstellung")])
+def test_sensitivity_to_the_threshold_is_what_it_was(name: str, before: Callable[[str], Before]) -> None:
+    from waterjar.diagnose.sensitivity import sensitivity
+
+    frozen = before(name)
+    asked, rest = frozen.meta["sensitivity"], frozen.meta["defaults"]["rigidity"]
+    means, *_ = sensitivity(
+        frozen.study, asked["metric"], "threshold", values=asked["values"], settings={"rigidity": rest}
+    )
+    found = changed_rows("sensitivity", asked["csv"], means, ["group", "setting", "value"])
+    assert not found, "\n".join(found)
+
+
+def differences(frozen: Before, start: str, result: xr.Dataset) -> Iterator[str]:
+    """What differs between the variables of one case and family and those measured now, a line each."""
+    family = start.split("/")[1]
+    variables = frozen.meta["variables"]
+    for key, about in variables.items():
+        if not key.startswith(start):
+            continue
+        old = key.removeprefix(start)
+        name = RENAMED.get(f"{family}/{old}", old)
+        if name not in result.variables:
+            yield f"{key}: there is no variable '{name}' any more"
+            continue
+        item = result.variables[name]
+        if list(item.dims) != about["dims"]:
+            yield f"{key}: dims were {about['dims']}, are {list(item.dims)}"
+            continue
+        for attribute in {"units", "direction"} & about["attrs"].keys():  # one that was not told may be now
+            was = RENAMED.get(f"{family}/{old}@{attribute}", about["attrs"][attribute])
+            if item.attrs.get(attribute, "none") != was:
+                yield f"{key}: {attribute} was {was!r}, is {item.attrs.get(attribute)!r}"
+        if f"{family}/{old}" not in REWORDED:
+            yield from changed_values(key, frozen.arrays.get(key, about.get("values")), item.values)
+        reasons = f"{name}_reason"
+        if f"{key}_reason" not in variables and reasons in result.variables and result[reasons].values.any():
+            yield f"{key}: nothing was missing, now something is: {reasons}"
+
+
+def changed_values(key: str, old: Any, new: np.ndarray) -> Iterator[str]:
+    """The first place at which two arrays differ: numbers by more than the tolerance, words and flags at all."""
+    was = np.array(old, object) if isinstance(old, list | str) else old
+    if was.shape != new.shape:
+        yield f"{key}: shape was {was.shape}, is {new.shape}"
+        return
+    numbers = was.dtype.kind in "fiu" and new.dtype.kind in "fiu"
+    same = np.isclose(new, was, equal_nan=True, **TOLERANCE) if numbers else np.asarray(new == was, bool)
+    if not same.all():
+        place = tuple(int(i) for i in np.argwhere(~same)[0])
+        yield f"{key}: {(~same).sum()} of {same.size} differ, at {place} it was {was[place]!r}, is {new[place]!r}"
+
+
+def changed_rows(what: str, csv: str, table: pd.DataFrame, keys: list[str]) -> list[str]:
+    """What differs in the rows and columns that a table had, both read from CSV."""
+    old, new = (pd.read_csv(io.StringIO(text)).set_index(keys) for text in (csv, table.to_csv(index=False)))
+    gone = [f"no row {row} any more" for row in old.index.difference(new.index)]
+    gone += [f"no column '{column}' any more" for column in old.columns.difference(new.columns)]
+    if gone:
+        return gone
+    new = new.loc[old.index]
+    return [
+        line
+        for column in old
+        if f"{what}/{column}" not in REWORDED
+        for line in changed_values(column, *(_filled(table[column].to_numpy()) for table in (old, new)))
+    ]
+
+
+def _filled(values: np.ndarray) -> np.ndarray:
+    """Numbers as they are; of words a missing one is the empty one."""
+    return values if values.dtype.kind in "fiub" else np.array(["" if pd.isna(v) else v for v in values], object)
