@@ -156,7 +156,9 @@ def test_snapshots_weights_and_their_layers(tmp_path: Path) -> None:
 def test_repeats_in_weights(tmp_path: Path) -> None:
     with open_recorder(tmp_path, seeds=[1, 2]) as recorder:
         recorder.log(epoch=0, train={"loss": [1.0, 2.0]}, snapshot={"weights": {"w": np.arange(6.0).reshape(2, 3)}})
-        with pytest.raises(WaterjarError, match=r"weights\['w'\] has shape \(3,\); expected a first dimension repeat=2"):
+        with pytest.raises(
+            WaterjarError, match=r"weights\['w'\] has shape \(3,\); expected a first dimension repeat=2"
+        ):
             recorder.snapshot(weights={"w": np.zeros(3)})
     assert waterjar.open_run(tmp_path / "run")["weights"].weights.values.tolist() == [[[0, 1, 2], [3, 4, 5]]]
 

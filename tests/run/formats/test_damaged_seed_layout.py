@@ -102,7 +102,9 @@ class TestFolders:
 class TestMetrics:
     def test_more_logged_epochs_than_in_other_tasks(self, layout: Path) -> None:
         change_metrics(layout / "task_001" / "metrics.pkl", test_acc=lambda a: a[:3])
-        refused(layout, "task_001/metrics.pkl: test_acc has shape (3, 2, 3); expected (L=4, R=2, eval=3), as in task_000")
+        refused(
+            layout, "task_001/metrics.pkl: test_acc has shape (3, 2, 3); expected (L=4, R=2, eval=3), as in task_000"
+        )
 
     @pytest.mark.parametrize(
         ("key", "change", "why"),
