@@ -111,6 +111,8 @@ def default_baseline(study: Study) -> tuple[str, str]:
     Where no declaration tells, the cell that was sealed first.
     """
     shown, cells = study.cell_names, study.cells
+    if not cells:
+        raise WaterjarError(f"{study.path} holds no runs: there is nothing to compare with")
     if DEFAULT in shown.values() or any(entry.config.get("scenario") == DEFAULT for entry in study.entries):
         return DEFAULT, ""
     sealed = [str(line["run"]) for line in ledger.entries(study.path)]

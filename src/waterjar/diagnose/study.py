@@ -107,9 +107,17 @@ class Diagnosis:
 
     @property
     def order(self) -> list[str]:
-        """The families that were measured, the lead first: the one declared, else one whose result says a sentence."""
-        speaks = {family: "sentence" not in result for family, result in self.results.items()}
-        return sorted(self.results, key=lambda family: (family != self.analysis.lead, speaks[family], family))
+        """The families that were measured, the lead first.
+
+        The lead is the family declared, else one whose result says a sentence, else one with metrics that matter most.
+        """
+        speaking = {family for family, result in self.results.items() if "sentence" in result}
+        telling = {metric.family for metric in metrics().values() if metric.matters}
+
+        def rank(family: str) -> tuple[bool, bool, bool, str]:
+            return family != self.analysis.lead, family not in speaking, family not in telling, family
+
+        return sorted(self.results, key=rank)
 
     def main_metrics(self) -> list[str]:
         """The few metrics of every family that matter most and have a value somewhere; the lead's come first."""

@@ -29,8 +29,6 @@ _WORDS = (("data", "on"), ("backbone", "with"))
 """Settings that the opening names, each with the word before it."""
 _EPOCHS = "training.epochs_"
 """What settings begin with that say how long a task is trained; the rest of them is the task."""
-_FIRST = ("rigidity", "continual")
-"""Families whose finding comes first where nobody says whose."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +103,7 @@ class Model:
     @property
     def lead(self) -> str | None:
         """The family whose finding comes first, of those that were measured; None where none was."""
-        measured = list(self.diagnosis.results)
-        order = (self.diagnosis.analysis.lead, *_FIRST, *measured)
-        return next((family for family in order if family in measured), None)
+        return next(iter(self.diagnosis.order), None)
 
     def states(self, state: str) -> list[Seal]:
         """The runs whose seal is in a state."""
