@@ -11,13 +11,11 @@ OUT = Path("demo-out")
 
 def main() -> None:
     app(["run", str(HERE / "demo.yaml"), "--out", str(OUT)], standalone_mode=False)
-    app(["diagnose", str(OUT), "--only", "ad,pd,sfr,sfr_rel"], standalone_mode=False)
     sys.stdout.write(
-        f"\nMore of it: waterjar ls {OUT}, waterjar compare {OUT} --metrics ad,pd,sfr_rel, "
-        f"waterjar plot {OUT} --figure eri_dynamics --out dynamics.pdf\nThe report, one page that opens offline:\n"
+        f"\nThe report, one page that opens offline: {OUT / 'report.html'}\n"
+        f"More of it: waterjar ls {OUT}, waterjar diagnose {OUT} --only ad,pd,sfr,sfr_rel, waterjar compare {OUT}, "
+        f"waterjar plot {OUT} --figure eri_dynamics --out dynamics.pdf\n"
     )
-    sys.stdout.flush()
-    app(["report", str(OUT)], standalone_mode=False)
 
 
 if __name__ == "__main__":

@@ -68,9 +68,11 @@ def estimate(mean: float, low: float, high: float, n: int | None = None, units: 
         # no spread was seen, which is not to say that there is none: brackets without width would claim that
         return f"{quantity(mean, units)}\n" + (f"the same in all {n} seeds" if n else "spread unknown")
     # a mean that is tiny beside its interval needs no more decimals than that
-    write = _decimals if units in ("1", "") and 5e-4 <= max(abs(low), abs(high)) < 10 else quantity
-    texts = [write(value, units) for value in (mean, low, high)]
-    return f"{texts[0]}\n[{texts[1]}, {texts[2]}]" + (f", {seeds}" if seeds else "")
+    unit = "" if units in ("1", "", "byte") else f" {units}"  # said once, behind the interval
+    own = units if units == "byte" else "1"
+    write = _decimals if own == "1" and 5e-4 <= max(abs(low), abs(high)) < 10 else quantity
+    texts = [write(value, own) for value in (mean, low, high)]
+    return f"{texts[0]}\n[{texts[1]}, {texts[2]}]{unit}" + (f", {seeds}" if seeds else "")
 
 
 def estimate_or_reason(line: Any, units: str = "1", *, with_n: bool = False) -> str:
@@ -82,7 +84,8 @@ def estimate_or_reason(line: Any, units: str = "1", *, with_n: bool = False) -> 
         return _NONE
     if not line.n:
         return str(line.missing) or _NONE
-    text = estimate(line.mean, line.low, line.high, line.n if with_n else None, units)
+    alike = line.low == line.high
+    text = estimate(line.mean, line.low, line.high, line.n if with_n or alike else None, units)
     return f"{text} ({line.missing})" if line.missing and not with_n else text
 
 
