@@ -6,8 +6,10 @@ and 10 at least):
     PYTHONPATH=<the old src>:tests python -m before.freeze CIFAR.npz [name ...]
 
 That code did not read a study's `analysis`, so that nothing given means the defaults here. Made anew, the numbers of a
-study are others than those kept here (its clocks, for one): this is a record, not a step of the tests. `--measure`
-keeps the runs and measures them again.
+study are others than those kept here (its clocks, for one): this is a record, not a step of the tests. What the old
+code makes of the kept runs on another machine, for WATERJAR_BEFORE of the tests:
+
+    PYTHONPATH=<the old src>:tests python -m before.freeze --measure FOLDER
 """
 
 from __future__ import annotations
@@ -149,21 +151,24 @@ def _tables(name: str, study: Study) -> dict[str, Any]:
 def main() -> None:
     """Record, pack and measure the studies that are named, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cifar", type=Path)
+    parser.add_argument("cifar", type=Path, nargs="?")
     parser.add_argument("names", nargs="*", default=[])
-    parser.add_argument("--measure", action="store_true", help="keep the recorded runs, and measure them again")
+    parser.add_argument("--measure", type=Path, help="keep the recorded runs, and measure them into this folder")
     told = parser.parse_args()
-    cifar = told.cifar.resolve()
+    if (told.cifar is None) == (told.measure is None):
+        parser.error("expected a file with CIFAR-100, or --measure and a folder")
+    target = HERE if told.measure is None else told.measure.resolve()
+    cifar = None if told.cifar is None else told.cifar.resolve()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         os.chdir(folder)  # outside of any repository, whose commit the runs would name
-        small_cifar(cifar, folder / "cifar100.npz")
         for name in told.names or STUDIES:
-            if not told.measure:
+            if cifar is not None:
+                small_cifar(cifar, folder / "cifar100.npz")
                 record(name, folder / "cifar100.npz", folder / f"{name}-recorded")
                 pack(folder / f"{name}-recorded", HERE / f"{name}.tar.xz")
             study = open_study(unpack(name, folder))
-            np.savez_compressed(HERE / f"{name}.npz", **frozen_results(name, study))
+            np.savez_compressed(target / f"{name}.npz", **frozen_results(name, study))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Of each study there are `<name>.yaml` (its declaration), `<name>.tar.xz` (its ru
 from __future__ import annotations
 
 import json
+import os
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).parent
+MEASURED_HERE = os.environ.get("WATERJAR_BEFORE")
+"""A folder with the .npz that the old code made on this very machine, if there is one: `freeze.py --measure FOLDER`."""
 STUDIES = ("einstellung_seed", "einstellung_paper", "binary_cifar100")
 FAMILIES = ("continual", "cost", "drift", "geometry", "plasticity", "rigidity")
 META = "meta"
@@ -43,7 +46,7 @@ def unpack(name: str, folder: Path) -> Path:
 
 def load(name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays by `<case>/<family>/<variable>`, and what is told beside them; see `freeze.frozen_results`."""
-    with np.load(HERE / f"{name}.npz", allow_pickle=False) as stored:
+    with np.load(Path(MEASURED_HERE or HERE, f"{name}.npz"), allow_pickle=False) as stored:
         arrays = {key: stored[key] for key in stored.files}
     meta = json.loads(arrays.pop(META).tobytes())
     arrays |= {key: arrays[about["same_as"]] for key, about in meta["variables"].items() if "same_as" in about}
