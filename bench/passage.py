@@ -5,13 +5,14 @@ that becomes `masked_accuracy` and a part of SFR. The study is trained once to l
 else that was recorded is the same (but the plain accuracy, in the last bit another one: classes are balanced). Then it
 is trained again, measured and written as `waterjar report` does it, under a trace of all calls in the package.
 
-A function counts when it takes the number, returns it, or hands it to a function that takes it or hands it on. It takes
-what stands in an argument that is a number, an array, bytes, a text or a row of numbers (list, tuple, dict, dataclass).
-A table or a larger object (Dataset, DataFrame, the whole diagnosis) as argument does not count by itself: only when the
-number goes on from there. What is returned counts in whatever container of data, `self` is an argument like others, and
-objects that are no data, such as a recorder, are not looked into. Numbers are compared bit by bit, as float64 or as
-float32; a text has it if it prints it, rightly rounded, with 6 decimals or more, in view and cli with 3 or more.
-Comprehensions and lambdas belong to the function around them; the `__init__` of a dataclass is nobody's code.
+Two counts. A function is *on the way* when the number itself comes to it and goes on from it: down into the run's file
+or the page (the ends of the way, ENDS), or up to a caller from which it goes on. A function *uses* the number when it
+is handed it or returns it, whatever becomes of it there: a mean, a p value, a checksum.
+
+It is looked for in numbers, arrays, bytes, texts, containers and objects of diagnose and view; other objects, such as a
+recorder, are not looked into. Numbers are compared bit by bit, as float64 or as float32; a text has it if it prints it,
+rightly rounded, with 6 decimals or more, in view and cli with 3 or more. Comprehensions and lambdas belong to the
+function around them; the `__init__` of a dataclass is nobody's code.
 """
 
 from __future__ import annotations
@@ -41,6 +42,12 @@ import xarray as xr
 import yaml
 
 MOST, DEPTH = 20_000, 8  # items of a container that are looked at; containers within each other
+ENDS = {
+    ("run/store.py", "LocalStore.put"),
+    ("run/store.py", "LocalStore.patch"),
+    ("view/report/formats.py", "write"),
+}
+"""The functions that write the run's file and the page; what they keep beside the runs, in .waterjar, is no end."""
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 IMAGES = {"alphabets": 4, "characters": 3, "train_per_class": 48, "test_per_class": 151, "tremor": 0.3, "strays": 0}
 STUDY = """
@@ -115,8 +122,10 @@ def parts(data: object) -> list[Any]:
         return [data.iloc[:, i] for i in range(data.shape[1])]
     if isinstance(data, Mapping | list | tuple | set | frozenset):
         return list(data.values() if isinstance(data, Mapping) else data)[:MOST]
-    if type(data).__module__.startswith("waterjar") and dataclasses.is_dataclass(data):
+    if dataclasses.is_dataclass(data) and type(data).__module__.startswith("waterjar"):
         return [getattr(data, field.name, None) for field in dataclasses.fields(data)]
+    if type(data).__module__.startswith(("waterjar.diagnose", "waterjar.view")):
+        return list(getattr(data, "__dict__", {}).values())
     return []
 
 
@@ -140,13 +149,31 @@ def given(frame: FrameType) -> list[Any]:
     return [*(local[name] for name in names if name in local), *more]
 
 
-class Trace(threading.local):
-    """For sys.setprofile: the functions of a package that the number passes, in the order of their first such call."""
+@dataclasses.dataclass
+class Call:
+    """One call in the package that had to do with the number, or called one that had."""
 
-    def __init__(self, value: float, package: Path, passed: dict[tuple[str, str], int]) -> None:
-        self.value, self.package, self.passed = value, str(package) + os.sep, passed
+    name: tuple[str, str]
+    """File and function."""
+    when: int
+    arguments: list[Any]
+    takes: bool
+    """Whether it is handed the number, and not a large object that has it somewhere."""
+    is_end: bool
+    comes_in: bool = False
+    goes_out: bool = False
+    in_bytes: bool = False
+    """Whether what it returns is for a file, and for nobody else."""
+    calls: list[Call] = dataclasses.field(default_factory=list)
+
+
+class Trace(threading.local):
+    """For sys.setprofile: the calls of a package in which the number is seen."""
+
+    def __init__(self, value: float, package: Path, seen: list[Call]) -> None:
+        self.value, self.package, self.seen = value, str(package) + os.sep, seen
         self.names: dict[CodeType, tuple[str, str] | None] = {}
-        self.stack: list[list[Any]] = []  # of calls under way: when, arguments, whether it went in
+        self.stack: list[Call] = []
 
     def name_of(self, code: CodeType) -> tuple[str, str] | None:
         """(file, function); None for what is not ours, and for comprehensions, which are part of a call under way."""
@@ -167,20 +194,47 @@ class Trace(threading.local):
         if event == "call":
             arguments = given(frame)
             went_in = any(takes(argument, *sought) for argument in arguments)
-            self.stack.append([time.perf_counter_ns(), arguments, went_in])
+            beside = any(isinstance(argument, str) and argument.startswith(".waterjar") for argument in arguments)
+            is_end = name in ENDS and not beside
+            self.stack.append(Call(name, time.perf_counter_ns(), arguments, went_in, is_end))
         elif self.stack:
-            when, arguments, went_in = self.stack.pop()
-            if went_in or is_within(result, *sought):
-                self.passed[name] = min(when, self.passed.get(name, when))
-            if went_in and self.stack and any(is_within(argument, *sought) for argument in arguments):
-                self.stack[-1][2] = True  # the caller handed it on
+            call = self.stack.pop()
+            call.comes_in = call.takes or any(is_within(argument, *sought) for argument in call.arguments)
+            made = call.arguments[0] if frame.f_code.co_name == "__init__" and call.arguments else result
+            call.goes_out, call.in_bytes = is_within(made, *sought), isinstance(made, bytes)
+            call.arguments = []
+            if call.comes_in or call.goes_out or call.calls:
+                (self.stack[-1].calls if self.stack else self.seen).append(call)
 
 
-def passage(package: Path) -> tuple[float, list[tuple[str, str]]]:
-    """The number, and the functions it passes."""
+def on_the_way(call: Call, wanted: bool, found: dict[tuple[str, str], int]) -> bool:
+    """Whether the number goes on from a call to an end; those that it does are found. Is what it returns `wanted`?"""
+    wanted = wanted and call.goes_out
+    down = False
+    goes_on = wanted
+    for inner in reversed(call.calls):  # what one returns is wanted if another, later, hands it on
+        if on_the_way(inner, down if inner.in_bytes else goes_on, found) and inner.comes_in:
+            down = goes_on = True
+    got = call.comes_in or any(inner.goes_out for inner in call.calls)
+    if (call.is_end and call.comes_in) or wanted or (got and down):
+        found[call.name] = min(call.when, found.get(call.name, call.when))
+    return call.comes_in and (down or call.is_end)
+
+
+def using(call: Call, found: dict[tuple[str, str], int]) -> bool:
+    """Whether a call is handed the number or hands it on; all that do, or return it, are found."""
+    handed = [using(inner, found) and inner.comes_in for inner in call.calls]
+    took = call.takes or any(handed)
+    if took or call.goes_out:
+        found[call.name] = min(call.when, found.get(call.name, call.when))
+    return took
+
+
+def passage(package: Path) -> tuple[float, list[tuple[str, str]], list[tuple[str, str]]]:
+    """The number, the functions on its way, and all that use it."""
     from waterjar.cli.main import app  # noqa: PLC0415
 
-    passed: dict[tuple[str, str], int] = {}
+    seen: list[Call] = []
     with tempfile.TemporaryDirectory() as folder:
         for draw in range(8):
             train(Path(folder, str(draw)), draw)
@@ -188,7 +242,7 @@ def passage(package: Path) -> tuple[float, list[tuple[str, str]]]:
                 break
         else:
             raise SystemExit("no accuracy is unlike all others: change IMAGES")
-        again, trace = Path(folder, "again"), Trace(value, package, passed)
+        again, trace = Path(folder, "again"), Trace(value, package, seen)
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             threading.setprofile(trace)
             sys.setprofile(trace)
@@ -200,7 +254,14 @@ def passage(package: Path) -> tuple[float, list[tuple[str, str]]]:
                 threading.setprofile(None)
         if unmistakable(again) != value or not (again / "report.html").exists():
             raise SystemExit("the second training was not the first one again, or there is no report")
-    return value, sorted(passed, key=passed.__getitem__)
+    way: dict[tuple[str, str], int] = {}
+    users: dict[tuple[str, str], int] = {}
+    for call in seen:
+        on_the_way(call, False, way)
+        using(call, users)
+    if len(way.keys() & ENDS) < 2:
+        raise SystemExit("the way does not lead to the run's file and to the page: ENDS names functions that are gone")
+    return value, sorted(way, key=way.__getitem__), sorted(users, key=users.__getitem__)
 
 
 def lines(package: Path) -> dict[str, int]:
@@ -225,12 +286,14 @@ def main() -> None:
     import waterjar  # noqa: PLC0415
 
     package = Path(waterjar.__file__).parent
-    value, functions = passage(package)
-    folders = Counter(file.partition("/")[0] for file, _ in functions)
-    print(f"functions that the accuracy {value!r} passes: {len(functions)}")
-    print("  " + ", ".join(f"{folder} {count}" for folder, count in folders.items()))
-    if asked.list:
-        print("\n".join(f"  {i:3} {file} {name}" for i, (file, name) in enumerate(functions, 1)))
+    value, way, users = passage(package)
+    print(f"the accuracy {value!r}")
+    for what, functions in (("on its way", way), ("that use it", users)):
+        folders = Counter(file.partition("/")[0] for file, _ in functions)
+        print(f"functions {what}: {len(functions)}")
+        print("  " + ", ".join(f"{folder} {count}" for folder, count in folders.items()))
+        if asked.list:
+            print("\n".join(f"  {i:3} {file} {name}" for i, (file, name) in enumerate(functions, 1)))
     counted = lines(package)
     print(f"lines of Python: {sum(count for folder, count in counted.items() if '/' not in folder)}")
     for folder, count in counted.items():

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from waterjar.diagnose.analysis import analysis_of
-from waterjar.diagnose.joining import REASON
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.measuring import Unit, measure_unit, units_of
 from waterjar.diagnose.registry import Direction, Family, Metric, families, find_metric, metrics
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
+from waterjar.run.join import REASON
 from waterjar.run.recorder import Recorder
 from waterjar.run.study import Study, create_study, open_study
 

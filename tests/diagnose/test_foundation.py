@@ -20,8 +20,7 @@ from waterjar.diagnose import Result, cost, rigidity
 from waterjar.diagnose import study as whole
 from waterjar.diagnose.array_file import packed
 from waterjar.diagnose.catalogue import catalogue
-from waterjar.diagnose.joining import concatenate
-from waterjar.diagnose.labelled import join_runs, label_cells, reasons_of, side_by_side, variable
+from waterjar.diagnose.labelled import concatenate, join_runs, reasons_of, side_by_side, variable
 from waterjar.diagnose.measuring import Loaded, Unit
 from waterjar.diagnose.registry import families, find_metric, forget, metric, metrics
 from waterjar.diagnose.settings import dump
@@ -183,7 +182,7 @@ class TestLabels:
             ),
             names["er"]: xr.Dataset({"x": ("repeat", [3.0, 4.0])}, {"repeat": [0, 1], "seed": ("repeat", [2, 3])}),
         }
-        joined = label_cells(side_by_side(parts, study), study)
+        joined = side_by_side(parts, study)
         assert joined["x"].sel(cell=names["sgd"]).values[:2].tolist() == [1.0, 2.0]
         assert joined["x"].sel(cell=names["er"], seed=[2, 3]).values.tolist() == [3.0, 4.0]
         assert joined["x_reason"].sel(cell=names["sgd"], seed=3) == REASONS.index("not_recorded")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from waterjar.diagnose.joining import REASON, codes_of, concatenate, flags
-from waterjar.diagnose.registry import Family, Metric
+from waterjar.diagnose.registry import Family
 from waterjar.diagnose.result import NOT_A_NUMBER
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
+from waterjar.run.join import REASON, codes_of, flags, stacked
+from waterjar.run.reader import Arrays
 from waterjar.run.study import Study
 
 
@@ -47,54 +49,120 @@ def variable(
 
 def reasons_of(dataset: xr.Dataset, name: str) -> xr.DataArray:
     """Why values of a variable are missing, as codes; 0 where they are there."""
-    found = dataset[name].copy(data=codes_of(dataset.variables, name))  # type: ignore[arg-type]
+    reasons = dataset.variables.get(name + REASON)
+    found = dataset[name].copy(data=codes_of(dataset[name].values, None if reasons is None else reasons.values))
     found.attrs = flags(name)
     return found
 
 
-def declare(dataset: xr.Dataset, metrics: Iterable[Metric]) -> xr.Dataset:
-    """Write each metric's declaration beside its numbers."""
-    for metric in metrics:
-        for name in {metric.name, metric.scalar} & set(dataset.variables):
-            dataset[name].attrs = {**metric.attributes, **dataset[name].attrs}
-    return dataset
-
-
 def side_by_side(parts: Mapping[str, xr.Dataset], study: Study) -> xr.Dataset:
-    """Cells over (repeat, ...) -> one Dataset over (cell, seed, ...). Seeds that a cell lacks are `not_recorded`."""
+    """Cells over (repeat, ...) -> one Dataset over (cell, seed, ...). Seeds that a cell lacks are `not_recorded`.
+
+    Every cell has its name and scenario beside it.
+    """
     if not parts:
         raise WaterjarError(f"{study.path}: there is nothing to measure")
     aligned = []
     for cell, part in parts.items():
         by_seed = part.swap_dims(repeat="seed").drop_vars(["repeat", "directory"], errors="ignore")
         aligned.append(by_seed.expand_dims(cell=[cell]))
-    return concatenate(aligned, "cell")
-
-
-def label_cells(dataset: xr.Dataset, study: Study) -> xr.Dataset:
-    """Give every cell its name, method and scenario."""
-    cells = [str(cell) for cell in dataset["cell"].values]
-    names, first = study.cell_names, {cell: entries[0].config for cell, entries in study.cells.items()}
-    return dataset.assign_coords(
-        name=("cell", [names[cell] for cell in cells], {"long_name": "name of the cell"}),
-        scenario=("cell", [str(first[cell].get("scenario", "")) for cell in cells], {"long_name": "scenario"}),
+    names, cells = study.cell_names, study.cells
+    scenarios = [str(cells[cell][0].config.get("scenario", "")) for cell in parts]
+    return concatenate(aligned, "cell").assign_coords(
+        name=("cell", [names[cell] for cell in parts], {"long_name": "name of the cell"}),
+        scenario=("cell", scenarios, {"long_name": "scenario"}),
     )
 
 
 def stamp(dataset: xr.Dataset, family: Family, settings: BaseModel, study: Study) -> xr.Dataset:
-    """Say in the result what it was made of: family, versions, settings, and the root hashes of the runs."""
-    declared = declare(dataset, family.metrics.values())
-    declared.attrs = {
-        **declared.attrs,
+    """Say in the result what it was made of: family, versions, settings, the root hashes of the runs; and the metrics.
+
+    Each metric's declaration stands beside its numbers.
+    """
+    for metric in family.metrics.values():
+        for name in {metric.name, metric.scalar} & set(dataset.variables):
+            dataset[name].attrs = {**metric.attributes, **dataset[name].attrs}
+    dataset.attrs = {
+        **dataset.attrs,
         "family": family.name,
         "versions": family.versions,
         "settings": json.dumps(dump(settings), sort_keys=True),
         "root_hashes": json.dumps({entry.name: entry.root_hash for entry in study.entries}),
     }
-    return declared
+    return dataset
 
 
 def join_runs(parts: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """Results of the runs of one cell, over (repeat, ...), put one after the other along `repeat`."""
     joined = concatenate(list(parts.values()), "repeat")
     return joined.assign_coords(repeat=np.arange(joined.sizes["repeat"]))
+
+
+def concatenate(parts: Sequence[xr.Dataset], dim: str) -> xr.Dataset:
+    """Put Datasets one after the other along `dim`, with the union of the labels of every other dimension.
+
+    What one part lacks and others have is NaN and `not_recorded`; words are empty there, flags are off. A data
+    variable without `dim` gets it; so does a coordinate without it about which the parts disagree (the epoch of
+    a snapshot, say), while one about which they agree is shared.
+    """
+    variables: list[Arrays] = [
+        {str(name): (tuple(map(str, item.dims)), item.values, item.attrs) for name, item in part.variables.items()}
+        for part in parts
+    ]
+    coordinates = {str(name) for part in parts for name in part.coords}
+    widths = [part.sizes[dim] for part in parts]
+    labels = _labels(variables, [dict(part.sizes) for part in parts], dim)
+    templates: Arrays = {}
+    for part in variables:
+        for name, item in part.items():
+            if name not in templates or len(item[0]) > len(templates[name][0]):
+                templates[name] = item
+    joined: Arrays = {}
+    for name, (own, _, attributes) in templates.items():
+        if own == (name,) and name != dim:
+            joined[name] = own, labels[name], attributes
+        elif not (name.endswith(REASON) and name.removesuffix(REASON) in templates):
+            complete = dim in own or (name in coordinates and _agree(name, variables, labels))
+            dims = own if complete else (dim, *own)
+            values, codes = stacked(name, dims, variables, widths, labels, dim)
+            joined[name] = dims, values, attributes
+            if codes.any() and values.dtype.kind == "f" and name not in coordinates:
+                joined[name + REASON] = dims, codes, flags(name)
+    return xr.Dataset(
+        {name: item for name, item in joined.items() if name not in coordinates},
+        {name: item for name, item in joined.items() if name in coordinates},
+        dict(parts[0].attrs),
+    )
+
+
+def _agree(name: str, variables: Sequence[Arrays], labels: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether all parts that have a coordinate give the same value to the same labels."""
+    seen: dict[tuple[Any, ...], Any] = {}
+    for part in variables:
+        if name not in part:
+            continue
+        dims, values, _ = part[name]
+        named = [part[d][1].tolist() if d in part else range(len(labels[d])) for d in dims]
+        for place, value in zip(itertools.product(*named), values.ravel().tolist(), strict=True):
+            known = seen.setdefault(place, value)
+            if known != value and not (known != known and value != value):  # noqa: PLR0124 - NaN agrees with NaN
+                return False
+    return True
+
+
+def _labels(variables: Sequence[Arrays], sizes: Sequence[Mapping[Any, int]], dim: str) -> dict[str, NDArray[Any]]:
+    """The union of labels per dimension: as they are where all agree, else numbers sorted, words in order."""
+    found: dict[str, NDArray[Any]] = {}
+    for other in dict.fromkeys(str(d) for size in sizes for d in size if d != dim):
+        own = [
+            part[other][1] if other in part else np.arange(size[other])
+            for part, size in zip(variables, sizes, strict=True)
+            if other in size
+        ]
+        if all(np.array_equal(labels, own[0]) for labels in own):
+            found[other] = own[0]
+        elif all(labels.dtype.kind in "iuf" for labels in own):
+            found[other] = np.unique(np.concatenate(own))
+        else:
+            found[other] = np.array(list(dict.fromkeys(label for labels in own for label in labels)), object)
+    return found

@@ -16,7 +16,7 @@ import xarray as xr
 
 from waterjar.diagnose.analysis import Analysis, analysis_of
 from waterjar.diagnose.baseline import find_baselines
-from waterjar.diagnose.labelled import join_runs, label_cells, side_by_side, stamp, variable
+from waterjar.diagnose.labelled import join_runs, side_by_side, stamp, variable
 from waterjar.diagnose.pieces import PieceRunner
 from waterjar.diagnose.registry import Family, Metric
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
@@ -225,15 +225,24 @@ def measure_unit(
         for metric in readers.get(type(given), ()):
             got = metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
             result, beside = got if isinstance(got, tuple) else (got, {})
-            for name, one, dims in [(metric.name, result, metric.dims), *_beside(metric, beside)]:
+            others = [(name, one, metric.beside[name].dims) for name, one in beside.items()]
+            for name, one, dims in [(metric.name, result, metric.dims), *others]:
                 if one is not None:
                     if name not in tables:
                         tables[name] = Table((*family.inputs[metric.input], *dims), sizes)
                     tables[name].put(place, loaded.measured(metric, one))
-    others = family.metrics.keys() - {metric.name for metric in metrics}
-    found: Variables = {} if before is None else _of_metrics(before, others)
+    kept = family.metrics.keys() - {metric.name for metric in metrics}
+    found: Variables = {} if before is None else _of_metrics(before, kept)
     for metric in metrics:
-        made = _labelled(metric, tables, loaded, (*family.inputs[metric.input], *metric.dims), sizes)
+        if metric.name not in tables:
+            if metric.optional:
+                continue
+            tables[metric.name] = Table((*family.inputs[metric.input], *metric.dims), sizes)
+        made = tables[metric.name].labelled(metric.name, loaded.attributes(metric))
+        for name, about in metric.beside.items():
+            if name in tables:
+                made |= tables[name].labelled(name, about.labels)
+        made |= loaded.summary(metric, tables[metric.name])
         for one in made.values():
             one.encoding[METRIC] = metric.name
         found |= made
@@ -247,27 +256,6 @@ def _of_metrics(result: xr.Dataset, names: Collection[str]) -> Variables:
     return {str(name): v.variable for name, v in result.data_vars.items() if v.encoding.get(METRIC) in names}
 
 
-def _beside(metric: Metric, made: Mapping[str, Result]) -> list[tuple[str, Result, tuple[str, ...]]]:
-    return [(name, result, metric.beside[name].dims) for name, result in made.items()]
-
-
-def _labelled(
-    metric: Metric, tables: Mapping[str, Table], loaded: Loaded, dims: tuple[str, ...], sizes: Mapping[str, int]
-) -> Variables:
-    """A metric's variables: its own, what stands beside it, and its one number per repeat."""
-    table = tables.get(metric.name)
-    if table is None:
-        if metric.optional:
-            return {}
-        table = Table(dims, sizes)
-    found = table.labelled(metric.name, loaded.attributes(metric))
-    for name, about in metric.beside.items():
-        if name in tables:
-            attributes = {"long_name": about.long_name, "units": about.units, **about.attributes}
-            found |= tables[name].labelled(name, {key: value for key, value in attributes.items() if value})
-    return found | loaded.summary(metric, table)
-
-
 def assemble(family: Family, results: Mapping[str, xr.Dataset], study: Study, settings: Any) -> xr.Dataset:
     """Results of units as one Dataset over (cell, seed, ...), labelled and stamped."""
     cells: dict[str, xr.Dataset] = {}
@@ -279,4 +267,4 @@ def assemble(family: Family, results: Mapping[str, xr.Dataset], study: Study, se
             parts = {entry.name: results[entry.name] for entry in entries if entry.name in results}
             if parts:
                 cells[cell] = join_runs(parts)
-    return stamp(label_cells(side_by_side(cells, study), study), family, settings, study)
+    return stamp(side_by_side(cells, study), family, settings, study)

@@ -51,6 +51,12 @@ class Beside:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """Whatever else stands beside its numbers, such as a direction."""
 
+    @property
+    def labels(self) -> dict[str, Any]:
+        """The attributes of the variable."""
+        found = {"long_name": self.long_name, "units": self.units, **self.attributes}
+        return {key: value for key, value in found.items() if value}
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -17,7 +17,7 @@ from waterjar.diagnose import registry
 from waterjar.diagnose.analysis import Analysis, Tests, analysis_of
 from waterjar.diagnose.cache import FOLDER, cached, fingerprint, piece_key
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.measuring import Unit, assemble, measure_unit, units_of
+from waterjar.diagnose.measuring import assemble, measure_unit, units_of
 from waterjar.diagnose.pieces import Executor, Parts, PieceRunner
 from waterjar.diagnose.registry import Family, Metric, find_family, find_metric, metrics
 from waterjar.diagnose.settings import dump
@@ -136,33 +136,30 @@ class Diagnosis:
         return found
 
     def table(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """One row per metric, cell and seed. Metrics that were not measured are an error if asked for by name."""
+        """One row per metric, cell and seed that was run; what is missing stays, with its reason.
+
+        Metrics that were not measured are an error if asked for by name.
+        """
         wanted = [find_metric(name) for name in names] if names is not None else list(metrics().values())
-        parts = []
+        ran = {(entry.cell_id, seed) for entry in self.study.entries for seed in entry.seeds}
+        rows: list[tuple[Any, ...]] = []
         for metric in wanted:
             result = self.results.get(metric.family)
             if result is not None and metric.scalar in result:
-                parts.append(tidy(result, metric, self.study))
+                values = result[metric.scalar].transpose("cell", "seed")
+                codes = reasons_of(result, metric.scalar).transpose("cell", "seed").values
+                cells = zip(*(values[key].values for key in ("cell", "name", "scenario")), strict=True)
+                seeds = [int(seed) for seed in values["seed"].values]
+                for about, numbers, why in zip(cells, values.values.tolist(), codes, strict=True):
+                    rows += [
+                        (metric.family, metric.name, *map(str, about), seed, number, REASONS[code])
+                        for seed, number, code in zip(seeds, numbers, why, strict=True)
+                        if (str(about[0]), seed) in ran
+                    ]
             elif names is not None:
                 why = self.passed_over.get(metric.family, f"{metric.family} did not measure it")
                 raise WaterjarError(f"metric '{metric.name}' has no value here: {why}")
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(COLUMNS))
-
-
-def tidy(result: xr.Dataset, metric: Metric, study: Study) -> pd.DataFrame:
-    """One row per cell and seed that was run; what is missing stays, with its reason."""
-    values = result[metric.scalar].transpose("cell", "seed")
-    codes = reasons_of(result, metric.scalar).transpose("cell", "seed").values
-    ran = {cell: {seed for entry in entries for seed in entry.seeds} for cell, entries in study.cells.items()}
-    rows = []
-    for i, (cell, name, scenario) in enumerate(
-        zip(values["cell"].values, values["name"].values, values["scenario"].values, strict=True)
-    ):
-        for j, seed in enumerate(values["seed"].values):
-            if int(seed) in ran.get(str(cell), ()):
-                about = (metric.family, metric.name, str(cell), str(name), str(scenario), int(seed))
-                rows.append((*about, float(values.values[i, j]), REASONS[codes[i, j]]))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def diagnose(
@@ -198,9 +195,10 @@ def diagnose(
     opened: dict[str, Run] = {}
     for name in registry.families() if analysis.families is None else analysis.families:
         family = find_family(name)
-        how = _Measuring(study, analysis, fresh, watch, executor, marks, opened)
         try:
-            diagnosis.results[name], diagnosis.origin[name] = how.measure(family)
+            diagnosis.results[name], diagnosis.origin[name] = _measure(
+                family, study, analysis, marks, opened, fresh, watch or _nobody, executor
+            )
         except WaterjarError as error:
             if only is not None:
                 raise
@@ -219,47 +217,39 @@ def _named(only: Sequence[str]) -> list[Family]:
     return list(found.values())
 
 
-@dataclass(frozen=True)
-class _Measuring:
-    """One family over a study, unit by unit, each from the cache where it can be."""
-
-    study: Study
-    analysis: Analysis
-    fresh: bool
-    watch: Watch | None
-    executor: Executor | None
-    marks: Mapping[str, str]
-    opened: dict[str, Run]
-
-    def measure(self, family: Family) -> tuple[xr.Dataset, dict[str, str]]:
-        """The result over (cell, seed, ...), and unit -> where it came from."""
-        settings = self.analysis.settings_of(family)
-        results: dict[str, xr.Dataset] = {}
-        origin: dict[str, str] = {}
-        units = units_of(family, self.study, self.analysis, self.opened)
-        for i, unit in enumerate(units):
-            if self.watch is not None:
-                self.watch(family.name, i, len(units))
-            results[unit.name], origin[unit.name] = self._unit(family, unit, settings, i, len(units))
-        if self.watch is not None:
-            self.watch(family.name, len(units), len(units))
-        return assemble(family, results, self.study, settings), origin
-
-    def _unit(self, family: Family, unit: Unit, settings: Any, i: int, count: int) -> tuple[xr.Dataset, str]:
-        path = self.study.path
+def _measure(
+    family: Family,
+    study: Study,
+    analysis: Analysis,
+    marks: Mapping[str, str],
+    opened: dict[str, Run],
+    fresh: bool,
+    watch: Watch,
+    executor: Executor | None,
+) -> tuple[xr.Dataset, dict[str, str]]:
+    """One family over (cell, seed, ...), and unit -> where it came from: from the cache where it can be."""
+    settings = analysis.settings_of(family)
+    results: dict[str, xr.Dataset] = {}
+    origin: dict[str, str] = {}
+    units = units_of(family, study, analysis, opened)
+    for i, unit in enumerate(units):
+        watch(family.name, i, len(units))
         both = (*unit.runs, *(() if unit.baseline is None else unit.baseline.runs))
-        runs = {run.path.name: self.marks[run.path.name] for run in both}
-        pieces = Parts(path / FOLDER / "parts" / piece_key(family, unit, runs, settings)) if family.in_pieces else None
-        told = None if self.watch is None else functools.partial(_tell, self.watch, family.name, i, count)
-        unit = dataclasses.replace(unit, pieces=PieceRunner(self.executor, told, pieces))
+        runs = {run.path.name: marks[run.path.name] for run in both}
+        key = piece_key(family, unit, runs, settings)
+        parts = Parts(study.path / FOLDER / "parts" / key) if family.in_pieces else None
+        told = functools.partial(_tell, watch, family.name, i, len(units))
+        how = dataclasses.replace(unit, pieces=PieceRunner(executor, told, parts))
+        compute = functools.partial(measure_unit, family, how, settings)
+        results[unit.name], origin[unit.name] = cached(family, unit, runs, settings, study.path, compute, fresh=fresh)
+        if parts is not None:
+            parts.clear()
+    watch(family.name, len(units), len(units))
+    return assemble(family, results, study, settings), origin
 
-        def compute(wanted: list[Metric], before: xr.Dataset | None) -> xr.Dataset:
-            return measure_unit(family, unit, settings, wanted, before)
 
-        found = cached(family, unit, runs, settings, path, compute, fresh=self.fresh)
-        if pieces is not None:
-            pieces.clear()
-        return found
+def _nobody(family: str, done: float, units: int) -> None:
+    """Nobody watches."""
 
 
 def _tell(watch: Watch, family: str, unit: int, units: int, done: int, pieces: int) -> None:

@@ -22,8 +22,16 @@ def to_numpy(value: object, name: str) -> Array:
     >>> to_numpy([1, 2.5], "loss")
     array([1. , 2.5])
     """
+    given: Any = value
     try:
-        array = _convert(value)
+        if isinstance(given, np.ma.MaskedArray):
+            raise ValueError("a masked array: log waterjar.masked(values, where, reason), which says why")
+        if hasattr(given, "detach"):  # torch; .numpy() refuses bfloat16 and the wish for a gradient
+            tensor = given.detach()
+            given = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).cpu().numpy()
+        elif isinstance(given, list | tuple):
+            given = [to_numpy(item, name) for item in given]
+        array = np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:
         raise WaterjarError(
             f"{name} = {_brief(value)} is not an array of numbers ({type(value).__name__}: {error})"
@@ -35,21 +43,6 @@ def to_numpy(value: object, name: str) -> Array:
             f"{name} has dtype {array.dtype}; numbers of at most 64 bits (float, int, bool) can be recorded"
         )
     return array
-
-
-def _convert(value: Any) -> Array:
-    if isinstance(value, np.ma.MaskedArray):
-        raise ValueError("a masked array: log waterjar.masked(values, where, reason), which says why")
-    if isinstance(value, np.ndarray):
-        return value
-    if hasattr(value, "detach"):  # torch; .numpy() refuses bfloat16 and the wish for a gradient
-        tensor = value.detach()
-        if "bfloat16" in str(tensor.dtype):
-            tensor = tensor.float()
-        return np.asarray(tensor.cpu().numpy())
-    if isinstance(value, list | tuple):
-        return np.asarray([_convert(item) for item in value])
-    return np.asarray(value)
 
 
 def _brief(value: object) -> str:

@@ -1,7 +1,8 @@
-"""Joining the runs of a cell along `repeat`, in plain numpy: a study has hundreds of cells."""
+"""Arrays put one after the other, in plain numpy: hundreds of variables of hundreds of cells."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,28 @@ from waterjar.errors import WaterjarError
 from waterjar.run.reader import Arrays
 from waterjar.run.schema import REASONS
 
-_NOT_RECORDED, _RUN_ENDED = (REASONS.index(name) for name in ("not_recorded", "run_ended"))
-_REASON = "_reason"
+REASON = "_reason"
+"""The end of the name of a companion array, which says why values are missing."""
+_NOT_RECORDED, _NOT_A_NUMBER, _RUN_ENDED = map(REASONS.index, ("not_recorded", "not_a_number", "run_ended"))
+_FILLS = {"f": np.nan, "i": np.nan, "u": np.nan, "b": False, "O": "", "U": ""}
+
+
+def flags(name: str) -> dict[str, Any]:
+    """The attributes of a companion array that says why values of `name` are missing."""
+    return {
+        "long_name": f"why {name} is missing",
+        "flag_values": list(range(len(REASONS))),
+        "flag_meanings": " ".join(REASONS),
+    }
+
+
+def codes_of(values: NDArray[Any], reasons: NDArray[Any] | None) -> NDArray[np.uint8]:
+    """Why values are missing, as codes; 0 where they are there. NaN that nobody explains is `not_a_number`."""
+    if reasons is not None:
+        return np.asarray(reasons, np.uint8)
+    if values.dtype.kind != "f":
+        return np.zeros(values.shape, np.uint8)
+    return np.where(np.isnan(values), _NOT_A_NUMBER, 0).astype(np.uint8)
 
 
 def join(parts: dict[str, Arrays], seeds: dict[str, list[int]], coordinates: set[str]) -> tuple[Arrays, set[str]]:
@@ -26,14 +47,29 @@ def join(parts: dict[str, Arrays], seeds: dict[str, list[int]], coordinates: set
     dim = next((d for d in ("step", "snapshot") if any(d in arrays for arrays in parts.values())), "")
     labels = _shared_labels(parts, dim) if dim else np.empty(0)
     joined: Arrays = {}
-    for name in sorted({name for arrays in parts.values() for name in arrays} - {"repeat", "seed"}):
-        dims = next(arrays[name][0] for arrays in parts.values() if name in arrays)
-        if "event" in dims or name.endswith(_REASON):
+    names = {name for arrays in parts.values() for name in arrays} - {"repeat", "seed"}
+    for name in sorted(names, key=lambda name: (name not in coordinates, name)):  # these must agree before all else
+        dims, example, attributes = next(arrays[name] for arrays in parts.values() if name in arrays)
+        if "event" in dims or name.endswith(REASON):
             continue
         if name in coordinates or not {"repeat", dim} & set(dims):
             joined[name] = _common(parts, name, dim, labels)
-        else:
-            joined |= _side_by_side(parts, seeds, name, dim, labels)
+            continue
+        along, of_runs = "repeat", list(parts.values())
+        if "repeat" not in dims:  # of the whole process, such as seconds
+            along, dims = "run", (*dims, "run")
+            of_runs = [_of_run(arrays, name, dim) for arrays in of_runs]
+        for run, arrays in parts.items():
+            own = arrays.get(name, ((), example, {}))[1].shape
+            if any(n != m for d, n, m in zip(dims, own, example.shape, strict=False) if d not in (along, dim)):
+                raise WaterjarError(f"{run}: {name} has shape {own}, another run of its cell has {example.shape}")
+        widths = [len(seeds[run]) if along == "repeat" else 1 for run in parts]
+        sizes = {d: np.arange(size) for d, size in zip(dims, example.shape, strict=False) if d != along}
+        shared = {d: joined[d][1] if d in joined else numbers for d, numbers in sizes.items()}
+        values, codes = stacked(name, dims, of_runs, widths, shared | {dim: labels}, along, ended=dim)
+        joined[name] = dims, values, attributes
+        if codes.any():
+            joined[name + REASON] = dims, codes, flags(name)
     everyone = [seed for run in parts for seed in seeds[run]]
     owners = [run for run in parts for _ in seeds[run]]
     joined["repeat"] = (("repeat",), np.arange(len(everyone)), {"long_name": "repeat"})
@@ -52,6 +88,13 @@ def join(parts: dict[str, Arrays], seeds: dict[str, list[int]], coordinates: set
         )
         extra.add("run")
     return joined, coordinates | extra
+
+
+def _of_run(arrays: Arrays, name: str, dim: str) -> Arrays:
+    """A variable of a whole run, with its labels and reasons, over `run` as well."""
+    there = [key for key in (name, name + REASON) if key in arrays]
+    wide: Arrays = {key: ((*arrays[key][0], "run"), arrays[key][1][..., None], {}) for key in there}
+    return wide | {key: arrays[key] for key in (dim,) if key in arrays}
 
 
 def _check_seeds(seeds: dict[str, list[int]]) -> None:
@@ -85,58 +128,66 @@ def _common(parts: dict[str, Arrays], name: str, dim: str, labels: NDArray[Any])
     return found[longest]
 
 
-def _side_by_side(
-    parts: dict[str, Arrays], seeds: dict[str, list[int]], name: str, dim: str, labels: NDArray[Any]
-) -> Arrays:
-    found = {run: arrays[name] for run, arrays in parts.items() if name in arrays}
-    dims, example, attributes = next(iter(found.values()))
-    along = "repeat" if "repeat" in dims else "run"
-    new_dims = dims if along in dims else (*dims, along)
-    axis = new_dims.index(along)
-    widths = [len(seeds[run]) if along == "repeat" else 1 for run in parts]
-    sizes = dict(zip(dims, example.shape, strict=True)) | {along: sum(widths)}
-    if dim in dims:
-        sizes[dim] = len(labels)
-    shape = tuple(sizes[d] for d in new_dims)
-    common = np.result_type(*(array.dtype for _, array, _ in found.values()))
-    values = np.full(shape, np.nan, dtype=common if common.kind == "f" else np.float64)
-    codes = np.full(shape, _NOT_RECORDED, dtype=np.uint8)
+def stacked(
+    name: str,
+    dims: tuple[str, ...],
+    parts: Sequence[Mapping[str, tuple[tuple[str, ...], NDArray[Any], Any]]],
+    widths: Sequence[int],
+    labels: Mapping[str, NDArray[Any]],
+    along: str,
+    ended: str = "",
+) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """A variable of several parts, one after the other `along` a dimension, at their places among all `labels`.
+
+    Returns values over `dims` and why some are missing: what a part lacks and others have is NaN and `not_recorded`,
+    or `run_ended` behind its last label along the dimension `ended`; words are empty there. Flags are off, or NaN too
+    where runs end. Whole numbers stay such where nothing is missing.
+    """
+    present = [part[name] for part in parts if name in part]
+    shape = tuple(sum(widths) if d == along else len(labels[d]) for d in dims)
+    places = [[_place(part, d, labels) for d in dims if d != along] if name in part else None for part in parts]
+    complete = all(place is None or all(isinstance(one, slice) for one in place) for place in places)
+    complete = complete and (len(present) == len(parts) or along not in dims)
+    text = any(values.dtype.kind in "OU" for _, values, _ in present)
+    dtype = np.dtype(object) if text else np.result_type(*(values.dtype for _, values, _ in present))
+    if not complete and dtype.kind in ("iub" if ended else "iu"):
+        dtype = np.dtype(np.float64)
+    values = np.full(shape, 0 if complete else _FILLS[dtype.kind], dtype)
+    codes = np.full(shape, 0 if complete else _NOT_RECORDED, np.uint8)
     start = 0
-    for (run, arrays), width in zip(parts.items(), widths, strict=True):
-        place: list[Any] = [slice(None)] * len(shape)
-        place[axis] = slice(start, start + width)
+    for part, place, width in zip(parts, places, widths, strict=True):
+        whole: list[Any] = [slice(start, start + width) if d == along else slice(None) for d in dims]
         start += width
-        if dim in dims:
-            if dim not in arrays:
-                continue
-            rows = np.atleast_1d(np.searchsorted(labels, arrays[dim][1]))
-            ended = list(place)
-            ended[new_dims.index(dim)] = slice(rows[-1] + 1 if len(rows) else 0, None)
-            codes[tuple(ended)] = _RUN_ENDED  # a label missing before the run's end was not recorded
-            place[new_dims.index(dim)] = slice(0, len(rows)) if np.array_equal(rows, np.arange(len(rows))) else rows
-        if run in found:
-            block = _matching(found[run][1], values[tuple(place)].shape, axis if along == "run" else None, run, name)
-            values[tuple(place)] = block
-            codes[tuple(place)] = 0
-            if name + _REASON in arrays:
-                reasons = arrays[name + _REASON][1]
-                codes[tuple(place)] = reasons if along == "repeat" else np.expand_dims(reasons, axis)
-        else:
-            codes[tuple(place)] = _NOT_RECORDED
-    if not codes.any():
-        exact = values.astype(common) if common.kind != "f" else values
-        return {name: (new_dims, exact, attributes)}
-    flags = {
-        "long_name": f"why {name} is missing",
-        "flag_values": list(range(len(REASONS))),
-        "flag_meanings": " ".join(REASONS),
-    }
-    return {name: (new_dims, values, attributes), name + _REASON: (new_dims, codes, flags)}
+        if ended in part and ended in dims:
+            last = np.searchsorted(labels[ended], part[ended][1][-1:], side="right")
+            behind = list(whole)
+            behind[dims.index(ended)] = slice(int(last[0]) if len(last) else 0, None)
+            codes[tuple(behind)] = _RUN_ENDED
+        if place is None:
+            continue
+        own, block, _ = part[name]
+        why = codes_of(block, part[name + REASON][1] if name + REASON in part else None)
+        if own != dims:  # it lacks `along`, which stands first
+            block, why = (np.broadcast_to(array, (width, *array.shape)) for array in (block, why))
+        index = _index(iter(place), whole, shape)
+        if block.shape != values[index].shape:
+            raise WaterjarError(f"{name} has shape {block.shape} in one place and {values[index].shape} in another")
+        values[index], codes[index] = block, why
+    return values, codes
 
 
-def _matching(block: NDArray[Any], shape: tuple[int, ...], new_axis: int | None, run: str, name: str) -> NDArray[Any]:
-    if new_axis is not None:
-        block = np.expand_dims(block, new_axis)
-    if block.shape != shape:
-        raise WaterjarError(f"{run}: {name} has shape {block.shape}, other runs of its cell have {shape}")
-    return block
+def _place(part: Mapping[str, Any], dim: str, labels: Mapping[str, NDArray[Any]]) -> Any:
+    """Where a part's labels stand among all: everywhere, or rows."""
+    if dim not in part or np.array_equal(part[dim][1], labels[dim]):
+        return slice(None)
+    where = {label: i for i, label in enumerate(labels[dim].tolist())}
+    return np.array([where[label] for label in part[dim][1].tolist()], np.int64)
+
+
+def _index(places: Iterator[Any], whole: Sequence[slice], shape: Sequence[int]) -> tuple[Any, ...]:
+    """Slices where they will do, which is quick; else rows of every dimension."""
+    found = [one if one.start is not None else next(places) for one in whole]
+    if all(isinstance(one, slice) for one in found):
+        return tuple(found)
+    rows = [np.arange(n)[one] if isinstance(one, slice) else one for one, n in zip(found, shape, strict=True)]
+    return np.ix_(*rows)

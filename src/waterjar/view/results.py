@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.diagnose.analysis import analysis_of, by_family
-from waterjar.diagnose.labelled import label_cells, reasons_of, side_by_side
+from waterjar.diagnose.labelled import reasons_of, side_by_side
 from waterjar.diagnose.measuring import study_of as study_of_run
 from waterjar.diagnose.registry import Family, find_family
 from waterjar.diagnose.result import NOT_RECORDED
@@ -93,7 +93,7 @@ def _measure(source: Source, before: Diagnosis, family: Family, given: Mapping[s
         raise WaterjarError(before.passed_over[family.name])
     if isinstance(source, Run):  # beside a lone run nothing is kept
         found = family.measure(source, **given)
-        return label_cells(side_by_side({source.cell_id: found}, before.study), before.study).assign_attrs(found.attrs)
+        return side_by_side({source.cell_id: found}, before.study).assign_attrs(found.attrs)
     settings = {family.name: {**before.analysis.settings.get(family.name, {}), **given}}
     made = diagnose(before.study, only=[family.name], settings=settings, baseline=before.analysis.baseline_name)
     return made.results[family.name]

@@ -286,7 +286,7 @@ def test_a_study_is_its_runs_side_by_side(tmp_path: Path) -> None:
     for name, entries in study.cells.items():
         runs = {entry.name: rigidity.measure(waterjar.open_run(tmp_path / entry.name)) for entry in entries}
         parts[name] = labelled.join_runs({key: run[[n for n in names if n in run]] for key, run in runs.items()})
-    expected = labelled.label_cells(labelled.side_by_side(parts, study), study)
+    expected = labelled.side_by_side(parts, study)
     found = rigidity.measure(study, baseline=None)
     for variable in names:
         xr.testing.assert_equal(expected[variable], found[variable].transpose(*expected[variable].dims))

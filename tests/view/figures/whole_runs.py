@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 import waterjar
-from waterjar.diagnose.labelled import label_cells, stamp
+from waterjar.diagnose.labelled import stamp
 from waterjar.diagnose.registry import families
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
@@ -88,4 +88,4 @@ def made_up_geometry(like: xr.Dataset, study: waterjar.Study) -> xr.Dataset:
             found[f"{name}_final"] = (dims[:2], rng.random(gone.shape[:2]))
     coords = {name: like[name] for name in like.coords}
     family = families()["geometry"]
-    return label_cells(stamp(xr.Dataset(found, coords), family, family.settings({}), study), study)
+    return stamp(xr.Dataset(found, coords), family, family.settings({}), study)

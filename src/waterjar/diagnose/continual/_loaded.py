@@ -10,11 +10,11 @@ import xarray as xr
 
 from waterjar.diagnose.continual._reading import read_curves
 from waterjar.diagnose.continual._settings import variable_read
-from waterjar.diagnose.joining import REASON
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Direction, Metric
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
+from waterjar.run.join import REASON
 
 _COORDINATES = ("step", "epoch", "train_task_index", "eval_set", "eval_task", "repeat", "seed")
 _OTHER_WAY: dict[Direction, Direction] = {"higher": "lower", "lower": "higher", "zero": "zero", "none": "none"}

@@ -13,9 +13,9 @@ from waterjar.diagnose.continual._eval_sets import choose_eval_sets
 from waterjar.diagnose.continual._phases import Phases, Rows, cut, finished, nothing
 from waterjar.diagnose.continual._settings import chances, variable_read
 from waterjar.diagnose.continual._task_curves import TaskCurves
-from waterjar.diagnose.joining import REASON
 from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
 from waterjar.errors import WaterjarError
+from waterjar.run.join import REASON
 
 
 def read_curves(

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.drift.inputs import NO_COMPARISON, Comparison, Curves, LayerSnapshot, Siblings
 from waterjar.diagnose.drift.run_snapshots import RunSnapshots
-from waterjar.diagnose.joining import concatenate
-from waterjar.diagnose.labelled import variable
+from waterjar.diagnose.labelled import concatenate, variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Metric, find_family
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result

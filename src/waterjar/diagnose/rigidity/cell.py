@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from waterjar.diagnose.joining import REASON
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Unit, Variables
 from waterjar.diagnose.over_seeds import seed_variables
@@ -18,10 +17,11 @@ from waterjar.diagnose.rigidity.injection import patched_images
 from waterjar.diagnose.rigidity.judgement import judge
 from waterjar.diagnose.rigidity.pair import make_pair
 from waterjar.diagnose.rigidity.restricted_delay import bootstrap
-from waterjar.diagnose.rigidity.side import Side, read_side
+from waterjar.diagnose.rigidity.side import read_side
 from waterjar.diagnose.rigidity.threshold_grid import grid_over_seeds
 from waterjar.diagnose.rigidity.worst_group import GROUPS, worst_groups
 from waterjar.errors import WaterjarError
+from waterjar.run.join import REASON
 
 WORDS = {
     "baseline": "name of the cell that this one is compared with; empty for none",
@@ -39,25 +39,17 @@ def check_power(settings: Any) -> None:
         raise WaterjarError(f"rigidity: power={settings.power!r}: expected a number between {level:g} and 1")
 
 
-def load_side(unit: Unit, settings: Any) -> Side:
-    """One cell during its last task."""
-    recorded = unit.load("performance")
-    assert recorded is not None  # a unit without it is none of this family
-    return read_side(recorded, unit.title, settings)
-
-
 class Cell(Loaded):
     """A cell beside its baseline."""
 
     def __init__(self, unit: Unit, settings: Any) -> None:
-        own = load_side(unit, settings)
-        self.patched = patched_images(unit.load("events"), unit.runs[0].config, own.seeds, unit.title)
-        other = None if unit.baseline is None else load_side(unit.baseline, settings)
-        self.pair = make_pair(own, other, settings)
         about = {"long_name": "accuracy to reach", "units": "1"}
         grid = ("threshold", np.asarray(settings.thresholds, np.float64), about)
         groups = ("group", np.array(list(GROUPS), object), {"long_name": "classes by cue"})
         super().__init__(unit, {"threshold": grid, "group": groups})
+        own = read_side(unit, settings)
+        self.patched = patched_images(unit.load("events"), unit.runs[0].config, own.seeds, unit.title)
+        self.pair = make_pair(own, None if unit.baseline is None else read_side(unit.baseline, settings), settings)
 
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """The pair, of all repeats at once."""

@@ -14,11 +14,10 @@ from waterjar.diagnose.analysis import Analysis
 from waterjar.diagnose.measuring import units_of
 from waterjar.diagnose.result import NOT_A_NUMBER, Codes, Floats
 from waterjar.diagnose.rigidity import FAMILY
-from waterjar.diagnose.rigidity.cell import load_side
 from waterjar.diagnose.rigidity.curves import Crossing, trailing_mean
 from waterjar.diagnose.rigidity.pair import Pair, make_pair
 from waterjar.diagnose.rigidity.restricted_delay import restricted_delays
-from waterjar.diagnose.rigidity.side import Side
+from waterjar.diagnose.rigidity.side import Side, read_side
 from waterjar.run.study import Study
 
 
@@ -54,7 +53,7 @@ def dynamics(study: Study, result: xr.Dataset) -> Iterator[Dynamics]:
     settings = FAMILY.settings(json.loads(result.attrs["settings"]))
     cells = {str(name): str(cell) for name, cell in zip(result["name"].values, result["cell"].values, strict=True)}
     units = units_of(FAMILY, study, Analysis(settings={"rigidity": {"baseline": None}}))  # which one, the result says
-    sides = {unit.name: load_side(unit, settings) for unit in units if unit.name in cells.values()}
+    sides = {unit.name: read_side(unit, settings) for unit in units if unit.name in cells.values()}
     bases = [str(name) for name in result["baseline"].values]
     for (name, cell), base in zip(cells.items(), bases, strict=True):
         if cell in sides:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from waterjar.diagnose.joining import REASON
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.result import NEVER_REACHED, UNDEFINED
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
 from waterjar.diagnose.rigidity.verdict import Estimate, sentence
+from waterjar.run.join import REASON
 from waterjar.stats.power import seeds_needed
 
 TRIPLET = ("ad", "pd", "sfr_rel")

@@ -12,12 +12,13 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import AfterValidator
 
-from waterjar.diagnose.joining import REASON
 from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.measuring import Unit
 from waterjar.diagnose.result import NOT_RECORDED, RUN_ENDED, Codes, Floats
 from waterjar.diagnose.rigidity.curves import check_accuracies, check_epochs
 from waterjar.diagnose.settings import Expected
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.join import REASON
 from waterjar.run.schema import JOINT
 
 EVAL_SETS = {
@@ -89,8 +90,10 @@ def last_phase(dataset: xr.Dataset, name: str) -> NDArray[np.int64]:
     return rows
 
 
-def read_side(dataset: xr.Dataset, name: str, settings: Any) -> Side:
+def read_side(unit: Unit, settings: Any) -> Side:
     """Take the last task out of a cell's `performance`, by the family's settings."""
+    name, dataset = unit.title, unit.load("performance")
+    assert dataset is not None  # a unit without it is none of this family
     eval_sets = {**EVAL_SETS, **(settings.eval_sets or {})}
     variable, checkpoint = settings.variable, settings.checkpoint
     if variable not in dataset:
@@ -112,8 +115,9 @@ def read_side(dataset: xr.Dataset, name: str, settings: Any) -> Side:
     reasons: dict[str, Codes] = {}
     # the lab keeps weights by the plain accuracy on the validation set; the same rule gives the same checkpoint
     judge = "accuracy" if "accuracy" in dataset else variable
-    arrays = {name: _by_set(dataset[name]) for name in {variable, judge}}
-    codes = {name: _by_set(reasons_of(dataset, name)) for name in {variable, judge}}
+    order = ("eval_set", "repeat", "step")
+    arrays = {name: dataset[name].transpose(*order).values for name in {variable, judge}}
+    codes = {name: reasons_of(dataset, name).transpose(*order).values for name in {variable, judge}}
     for role, label in eval_sets.items():
         shape = (dataset.sizes["repeat"], rows.size)
         values[role], reasons[role] = np.full(shape, np.nan), np.full(shape, NOT_RECORDED, np.uint8)
@@ -126,11 +130,6 @@ def read_side(dataset: xr.Dataset, name: str, settings: Any) -> Side:
     steps = np.asarray(dataset["step"].values, np.int64)[rows]
     seeds = np.atleast_1d(np.asarray(dataset["seed"].values, np.int64))
     return Side(name, seeds, effective, steps, values, reasons)
-
-
-def _by_set(array: xr.DataArray) -> NDArray[Any]:
-    values: NDArray[Any] = array.transpose("eval_set", "repeat", "step").values
-    return values
 
 
 def for_seeds(side: Side, seeds: NDArray[np.int64]) -> Side:
