@@ -191,7 +191,7 @@ def _units(family: Family, settings: Any, study: Study) -> list[Unit]:
 def _of_all(metric: Metric, settings: Any, *, broken: int | None = None, turned: bool = False) -> dict[str, xr.Dataset]:
     """Unit -> all metrics of the family, kept for the next one that is looked at."""
     declared = families()[metric.family].metrics
-    known = tuple((name, one.version, id(one.compute)) for name, one in declared.items())
+    known = tuple((name, one.version, one.compute) for name, one in declared.items())  # by identity, held here
     return _kept(metric.family, json.dumps(dump(settings)), known, broken, turned)
 
 
