@@ -9,9 +9,10 @@ import pytest
 
 import waterjar
 from waterjar.diagnose import drift, geometry, plasticity
+from waterjar.diagnose.over_seeds import mean_table
 from waterjar.errors import WaterjarError
 from waterjar.view import figures
-from waterjar.view.curves import BOUNDARY, draw_curve, mean_table
+from waterjar.view.curves import BOUNDARY, draw_curve
 from waterjar.view.style import axes, roots_of
 
 RNG = np.random.default_rng(3)

@@ -12,12 +12,15 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.labelled import variable
-from waterjar.diagnose.result import UNDEFINED
+from waterjar.diagnose.result import UNDEFINED, Codes, Floats
+from waterjar.errors import unknown_name
 from waterjar.run.schema import REASONS
-from waterjar.stats.intervals import summarise
+from waterjar.stats.intervals import summarise, t_bounds
 
 CONFIDENCE = 0.95
 """The level of an interval that goes without saying."""
+BANDS = {"interval": "95 % t interval of", "std": "standard deviation of", "range": "range of"}
+"""What a band around a mean may be, in words."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,40 @@ def cells_over_seeds(rows: pd.DataFrame, confidence: float = CONFIDENCE) -> pd.D
         made.append((family, metric, cell, part["name"].iloc[0], *numbers))
     columns = ["family", "metric", "cell", "name", "mean", "std", "low", "high", "n", "seeds", "missing"]
     return pd.DataFrame(made, columns=columns)
+
+
+def mean_table(values: Floats, codes: Codes | None = None, *, band: str = "interval") -> pd.DataFrame:
+    """Of values (repeat, x), one row per x: mean, low, high, n, reason. `band` is interval, std or range.
+
+    The mean of fewer repeats would jump where one of them ends: where a repeat lacks a value there is none, and
+    `reason` counts why. One repeat has no band: its bounds are NaN.
+    """
+    if band not in BANDS:
+        raise unknown_name("band", band, BANDS)
+    values = np.asarray(values, np.float64)
+    there = ~np.isnan(values)
+    complete = there.all(axis=0) & (len(values) > 0)
+    mean = np.full(values.shape[1], np.nan)
+    low, high = mean.copy(), mean.copy()
+    if complete.any():
+        mean[complete] = values[:, complete].mean(axis=0)
+    if complete.any() and len(values) > 1:
+        low[complete], high[complete] = _bounds(values[:, complete], band)
+    reasons = [""] * values.shape[1]
+    for i in np.flatnonzero(~complete):
+        gone = [2] * int((~there[:, i]).sum()) if codes is None else codes[~there[:, i], i].tolist()
+        counts = Counter(REASONS[code] for code in gone)
+        reasons[i] = ", ".join(f"{n} of {len(values)} {why}" for why, n in counts.items()) or REASONS[1]
+    return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(axis=0), "reason": reasons})
+
+
+def _bounds(values: Floats, band: str) -> tuple[Floats, Floats]:
+    if band == "range":
+        return values.min(axis=0), values.max(axis=0)
+    if band == "std":
+        mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
+        return mean - spread, mean + spread
+    return t_bounds(values.T, CONFIDENCE)
 
 
 def seed_variables(

@@ -1,9 +1,8 @@
-"""What figures over training share: a mean with its band, and red dashed lines where tasks change."""
+"""What figures over training share: how a mean and its band are drawn, and red dashed lines where tasks change."""
 
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,55 +10,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from waterjar.errors import unknown_name
-from waterjar.run.schema import REASONS
-from waterjar.stats.intervals import t_bounds
+from waterjar.diagnose.over_seeds import BANDS
 from waterjar.view.style import counted, labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BANDS = {"interval": "95 % t interval of", "std": "standard deviation of", "range": "range of"}
 BOUNDARY = "#C1272D"
 _BOUNDARY_LINE: dict[str, Any] = {"color": BOUNDARY, "linestyle": (0, (4, 3)), "linewidth": 1.0, "alpha": 0.8}
 _LIGHT_LINE: dict[str, Any] = {**_BOUNDARY_LINE, "linewidth": 0.7, "alpha": 0.4}
 FEW_TASKS = 6
 """The boundaries of more tasks than this are drawn lightly: they would stand before what is shown."""
 Floats = NDArray[np.float64]
-
-
-def mean_table(values: Floats, codes: NDArray[np.uint8] | None = None, *, band: str = "interval") -> pd.DataFrame:
-    """Of values (repeat, x), one row per x: mean, low, high, n, reason. `band` is interval, std or range.
-
-    The mean of fewer repeats would jump where one of them ends: where a repeat lacks a value there is none, and
-    `reason` counts why. One repeat has no band: its bounds are NaN.
-    """
-    if band not in BANDS:
-        raise unknown_name("band", band, BANDS)
-    values = np.asarray(values, np.float64)
-    there = ~np.isnan(values)
-    complete = there.all(axis=0) & (len(values) > 0)
-    mean = np.full(values.shape[1], np.nan)
-    low, high = mean.copy(), mean.copy()
-    if complete.any():
-        mean[complete] = values[:, complete].mean(axis=0)
-    if complete.any() and len(values) > 1:
-        low[complete], high[complete] = _bounds(values[:, complete], band)
-    reasons = [""] * values.shape[1]
-    for i in np.flatnonzero(~complete):
-        gone = [2] * int((~there[:, i]).sum()) if codes is None else codes[~there[:, i], i].tolist()
-        counts = Counter(REASONS[code] for code in gone)
-        reasons[i] = ", ".join(f"{n} of {len(values)} {why}" for why, n in counts.items()) or REASONS[1]
-    return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(axis=0), "reason": reasons})
-
-
-def _bounds(values: Floats, band: str) -> tuple[Floats, Floats]:
-    if band == "range":
-        return values.min(axis=0), values.max(axis=0)
-    if band == "std":
-        mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
-        return mean - spread, mean + spread
-    return t_bounds(values.T, 0.95)
 
 
 def draw_curve(ax: Axes, x: NDArray[Any], table: pd.DataFrame, style: Mapping[str, Any], label: str = "") -> None:

@@ -14,6 +14,7 @@ import xarray as xr
 from waterjar.diagnose.analysis import analysis_of, by_family
 from waterjar.diagnose.labelled import reasons_of, side_by_side
 from waterjar.diagnose.measuring import study_of as study_of_run
+from waterjar.diagnose.over_seeds import mean_table
 from waterjar.diagnose.registry import Family, find_family
 from waterjar.diagnose.result import NOT_RECORDED
 from waterjar.diagnose.settings import dump
@@ -21,7 +22,6 @@ from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
-from waterjar.view.curves import mean_table
 
 Source = Run | Study | Diagnosis | xr.Dataset
 """What a figure may be given; a Dataset is the result of the figure's family."""

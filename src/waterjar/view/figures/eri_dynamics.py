@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from waterjar.diagnose.over_seeds import BANDS, mean_table
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.result import NEVER_REACHED
 from waterjar.diagnose.rigidity.dynamics import dynamics
 from waterjar.run.schema import REASONS
-from waterjar.view.curves import BANDS, draw_curve, mean_table, say
+from waterjar.view.curves import draw_curve, say
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import (
     GREY,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from waterjar.view.curves import mean_table
+from waterjar.diagnose.over_seeds import mean_table
 from waterjar.view.figures._stack import draw_stack, title_with_dataset
 from waterjar.view.results import (
     Source,

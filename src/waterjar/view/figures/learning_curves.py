@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.over_seeds import mean_table
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.view.curves import (
     FEW_TASKS,
@@ -19,7 +20,6 @@ from waterjar.view.curves import (
     boundary_entry,
     draw_curve,
     mark_tasks,
-    mean_table,
     say,
     task_marks,
 )

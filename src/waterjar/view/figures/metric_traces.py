@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from waterjar.diagnose.over_seeds import mean_table
 from waterjar.diagnose.result import UNDEFINED
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
-from waterjar.view.curves import (
-    TaskMarks,
-    band_note,
-    boundary_entry,
-    draw_curve,
-    mark_tasks,
-    mean_table,
-    say,
-    task_marks,
-)
+from waterjar.view.curves import TaskMarks, band_note, boundary_entry, draw_curve, mark_tasks, say, task_marks
 from waterjar.view.figures._heatmap import panel_grid
 from waterjar.view.figures._series import EPOCH, TASK, axis_title, course, family_needs, flattened, main_metrics
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in

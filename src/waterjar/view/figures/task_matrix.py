@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.continual.so_far import ends_of_tasks
-from waterjar.view.curves import BANDS, mean_table
+from waterjar.diagnose.over_seeds import BANDS, mean_table
 from waterjar.view.figures._heatmap import hatch, panel_grid, write_in
 from waterjar.view.results import Source, cell_labels, roots_in, settings_used, study_of
 from waterjar.view.style import canvas, counted, foot_note, house_style, labels, stamp
