@@ -145,7 +145,7 @@ def test_the_study_itself_killed_leaves_no_worker_and_goes_on(tmp_path: Path) ->
             process.kill()
         killed = time.monotonic()
         while any(alive(pid) for pid in pids):
-            assert time.monotonic() - killed < 5.0, "a worker outlived the study by 5 s"
+            assert time.monotonic() - killed < 15.0, "a worker outlived the study by 15 s"  # one, on a free core
             time.sleep(0.05)
         assert {entry.status for entry in waterjar.open_study(out).entries} <= {"recording", "interrupted"}
     done = subprocess.run(command, capture_output=True, text=True, check=False)
