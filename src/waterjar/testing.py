@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import json
 import math
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,9 +29,11 @@ from waterjar.diagnose.measuring import Unit, measure_unit, units_of
 from waterjar.diagnose.registry import Direction, Family, Metric, families, find_metric, metrics
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.settings import dump
+from waterjar.diagnose.snapshots import PROBE_STEP
 from waterjar.errors import WaterjarError
 from waterjar.run.join import REASON
 from waterjar.run.recorder import Recorder
+from waterjar.run.schema import GROUPS, Variable
 from waterjar.run.study import Study, create_study, open_study
 
 if TYPE_CHECKING:
@@ -48,7 +51,9 @@ _ROLES = (
     "validation",
 )
 _SETS = {"t1_all": 0, "t2_all": 1, **{f"t2_{role}": 1 for role in _ROLES}}
-_LAYERS = ("early", "late")
+_LAYERS = ("early", "penultimate")
+_PROBES = ("sharpness", "random_label_epochs")
+_OF_PROBES = [name + end for name in _PROBES for end in ("", PROBE_STEP)]
 _EPOCHS, _CLASSES, _SAMPLES, _UNITS = 3, 3, 12, 6
 
 
@@ -78,9 +83,11 @@ def _record(path: Path, scenario: str, seed: int, broken: bool) -> None:
     classes = [f"class {i}" for i in range(_CLASSES)]
     rows = [(task, epoch) for task in ("t1", "t2") for epoch in range(_EPOCHS + 1)]
     with Recorder(
-        path, config, seeds=[seed], eval_sets=_SETS, tasks=["t1", "t2"], classes=classes, provenance=False
-    ) as recorder:
+        path, config, seeds=[seed], eval_sets=_SETS, tasks=["t1", "t2"], classes=classes, provenance=False,
+        variables={f"probes/{name}": Variable(("repeat", "moment"), name) for name in _OF_PROBES},
+    ) as recorder:  # fmt: skip
         recorder.once("probe_samples", label=labels)
+        probed: list[float] = []
         for place, (task, epoch) in enumerate(rows if scenario == "sequential" else rows[_EPOCHS + 1 :]):
             gone = np.nan if broken and epoch > _EPOCHS // 2 else 0.0
             high = 0.4 + 0.5 * epoch / _EPOCHS
@@ -105,6 +112,9 @@ def _record(path: Path, scenario: str, seed: int, broken: bool) -> None:
                 },
                 snapshot={"features": layers, "weights": {name: value + gone for name, value in weights.items()}},
             )  # fmt: skip
+            probed.append(1.0 + place + rng.random() + gone)
+        for name in _PROBES:
+            recorder.once("probes", **{name: [probed], name + PROBE_STEP: [list(range(len(probed)))]})
 
 
 def _accuracy(name: str, task: str, high: float, rng: np.random.Generator) -> float:
@@ -133,7 +143,13 @@ def check_metric(
     _check_declaration(declared)
     family = families()[declared.family]
     options = family.settings(settings or {})
-    whole = _of_all(declared, options)
+    try:
+        whole = _of_all(declared, options)
+    except Exception as error:
+        raise _refuse(declared, f"it could not be measured: {type(error).__name__}: {error}") from error
+    values = [result[declared.scalar].values for result in whole.values() if declared.scalar in result]
+    if all(np.isnan(found).all() for found in values):
+        raise _refuse(declared, "it has no number anywhere in the study it is tried on: does it need other settings?")
     for unit, result in whole.items():
         _check_labels(declared, family, result, unit)
         _check_numbers(declared, result, unit)
@@ -171,6 +187,10 @@ def _check_declaration(metric: Metric) -> None:
         raise _refuse(metric, f"its direction is {metric.direction!r}: expected one of {get_args(Direction)}")
     if not metric.range[0] < metric.range[1]:
         raise _refuse(metric, f"its range {metric.range} has no width")
+    for need in metric.needs:
+        group = re.split(r"[/\[]", need)[0]
+        if group not in (*GROUPS, "probe_samples"):
+            raise _refuse(metric, f"it needs '{need}': expected what runs record, such as {', '.join(GROUPS)}")
     own = families()[metric.family].inputs[metric.input]
     if not metric.summary and (metric.dims or own != ("repeat",)):
         raise _refuse(metric, "it has more than one number per seed and no summary, which names the one for tables")
@@ -185,7 +205,7 @@ def _study(broken: int | None = None) -> Study:
 
 
 def _units(family: Family, settings: Any, study: Study) -> list[Unit]:
-    return units_of(family, study, analysis_of(study, settings={family.name: dump(settings)}))
+    return units_of(family, study, analysis_of(study, families=[family.name], settings={family.name: dump(settings)}))
 
 
 def _of_all(metric: Metric, settings: Any, *, broken: int | None = None, turned: bool = False) -> dict[str, xr.Dataset]:
@@ -241,6 +261,8 @@ def _check_numbers(metric: Metric, result: xr.Dataset, unit: str) -> None:
         if np.isnan(values).any() and name + REASON not in result:
             raise _refuse(metric, f"{name} of {unit} has NaN, and no {name + REASON}")
         there = values[~np.isnan(values)]
+        if np.isinf(there).any():
+            raise _refuse(metric, f"{name} of {unit} is infinite: expected a number, or NaN with its reason")
         slack = 1e-9 * max(1.0, *(abs(bound) for bound in (low, high) if math.isfinite(bound)), 0.0)
         if there.size and (there.min() < low - slack or there.max() > high + slack):
             raise _refuse(metric, f"{name} of {unit} has {there.min():g} to {there.max():g}: outside of {metric.range}")

@@ -108,3 +108,16 @@ def test_training_works_as_written(kind: str, tmp_path: Path, monkeypatch: pytes
         run(command)
     out = Path(file).with_suffix("")
     assert (out / "report.html").exists() and list((out / "figures").rglob("*.png"))
+
+
+def test_the_metric_of_contributing_is_one() -> None:
+    """Whoever copies it from there has a metric that keeps the contract."""
+    from waterjar.diagnose.registry import forget
+    from waterjar.testing import check_metric
+
+    (code,) = re.findall(r"```python\n(.*?)```", (HOME / "CONTRIBUTING.md").read_text(), re.DOTALL)
+    try:
+        exec(compile(code, "CONTRIBUTING.md", "exec"), {"__name__": "contributing"})
+        check_metric("largest_activation")
+    finally:
+        forget("largest_activation")

@@ -55,12 +55,18 @@ class TestOrder:
         declared = analysis_of(study)
         assert declared.settings == settings and declared.test_settings.alpha == 0.1 and declared.lead == "cost"
         given = {"rigidity": {"threshold": 0.5}, "continual": {"eps": 0.1}}
-        found = analysis_of(study, settings=given, families=["cost"], tests=analysis.Tests(alpha=0.2), lead="rigidity")
+        found = analysis_of(study, settings=given, families=["rigidity", "continual"], tests=analysis.Tests(alpha=0.2))
         own = found.settings_of(rigidity.FAMILY)
         assert (own.threshold, own.window, own.margin) == (0.5, 2, 0.05)  # given, declared, default
         assert found.settings["continual"] == {"eps": 0.1}
-        assert found.families == ("cost",) and found.test_settings.alpha == 0.2 and found.lead == "rigidity"
+        assert found.families == ("rigidity", "continual") and found.test_settings.alpha == 0.2 and found.lead == "cost"
         assert declared.settings == settings  # as it was
+
+    def test_settings_of_what_is_not_measured_are_refused(self, tmp_path: Path) -> None:
+        study = declare(tmp_path, {"families": ["cost"]})
+        with pytest.raises(WaterjarError, match="geometry.n_t: only cost are measured"):
+            analysis_of(study, settings={"geometry": {"n_t": 5}})
+        assert analysis_of(study, families=["geometry"], settings={"geometry": {"n_t": 5}}).families == ("geometry",)
 
     def test_none_is_not_given(self, tmp_path: Path) -> None:
         study = declare(tmp_path, {"lead": "cost", "baseline": "er"})

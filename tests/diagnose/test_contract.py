@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from waterjar import WaterjarError
-from waterjar.diagnose.registry import Metric, families, find_metric, forget, metric, metrics
+from waterjar.diagnose.registry import Beside, Metric, families, find_metric, forget, metric, metrics
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.study import diagnose
 from waterjar.testing import ContractError, check_metric, small_study
@@ -74,6 +74,14 @@ def clean_gap(pair: Pair) -> Result:
 """A family -> the whole file of a new metric of it."""
 
 
+ON_REQUEST = {
+    "eri_composite": {"composite": True},
+    "simulated_capacity": {"simulate_every": 1, "n_trials": 10},
+    "capacity_relative_error": {"simulate_every": 1, "n_trials": 10},
+}
+"""Metrics that are measured on request alone -> the settings that ask for them."""
+
+
 def load(name: str, text: str, folder: Path) -> ModuleType:
     file = folder / f"{name}.py"
     file.write_text(HEAD + text)
@@ -111,7 +119,7 @@ def test_a_metric_from_outside_is_measured_like_our_own(stranger: Metric, tmp_pa
 
 @pytest.mark.parametrize("name", sorted(metrics()))
 def test_ours_keep_the_contract(name: str) -> None:
-    check_metric(name)
+    check_metric(name, settings=ON_REQUEST.get(name))
 
 
 class TestWhatIsRefused:
@@ -147,6 +155,37 @@ class TestWhatIsRefused:
         def mine(curves) -> Result: ...  # type: ignore[no-untyped-def]
 
         with pytest.raises(WaterjarError, match="its first argument has no type"):
+            self.declare(mine)
+
+    @pytest.mark.parametrize(
+        ("about", "message"),
+        [
+            ({"summary": "forgetting"}, "'forgetting' is of the metric 'forgetting'"),
+            ({"beside": {"max_dip": Beside()}}, "'max_dip' is of the metric 'max_dip'"),
+            ({"beside": {"mine_reason": Beside()}}, "'mine_reason': expected a name of small letters"),
+            ({"beside": {"a, b": Beside()}}, "'a, b': expected a name of small letters"),
+            ({"beside": {"seed": Beside()}}, "'seed' is the name of something else"),
+            ({"beside": {"rigidity": Beside()}}, "'rigidity' is the name of something else"),
+            ({"version": 0}, "version=0: expected a whole number from 1 on"),
+        ],
+    )
+    def test_names_that_stand_for_something_else(self, about: dict[str, object], message: str) -> None:
+        from waterjar.diagnose.continual import TaskCurves
+
+        def mine(curves: TaskCurves) -> Result: ...
+
+        mine.__annotations__["curves"] = TaskCurves
+        with pytest.raises(WaterjarError, match=message):
+            self.declare(mine, **about)
+        assert "mine" not in metrics()
+
+    def test_a_second_argument(self) -> None:
+        from waterjar.diagnose.continual import TaskCurves
+
+        def mine(curves: TaskCurves, tau: float) -> Result: ...
+
+        mine.__annotations__["curves"] = TaskCurves
+        with pytest.raises(WaterjarError, match="'tau' is a second argument"):
             self.declare(mine)
 
 
@@ -187,6 +226,36 @@ class TestWhatTheCheckFinds:
 
         self.declare(mine)
         with pytest.raises(ContractError, match="where another seed is broken"):
+            check_metric("mine")
+
+    @pytest.mark.parametrize(
+        ("gives", "message"),
+        [
+            (lambda curves: 0.5, "expected a Result, and it gave float"),
+            (lambda curves: curves.final.max(-1), "expected a Result, and it gave ndarray"),
+            (lambda curves: None, "expected a Result, and it gave NoneType"),
+            (lambda curves: Result(0.5), r"a result of shape \(\) where \(3,\) is expected"),
+            (lambda curves: Result.of(curves.final), "a result of shape"),
+            (lambda curves: (Result.of(curves.final.max(-1)), {"other": Result(1.0)}), "what it gives beside 'other'"),
+            (
+                lambda curves: Result(np.full(len(curves.final), np.nan), np.zeros(len(curves.final))),
+                "NaN has a reason",
+            ),
+            (lambda curves: curves.nothing, "no attribute 'nothing'"),
+            (lambda curves: Result.of(np.full(len(curves.final), np.nan)), "no number"),
+            (lambda curves: Result.of(np.full(len(curves.final), np.inf)), "infinite"),
+        ],
+    )
+    def test_what_it_gives_is_told_in_a_sentence(self, gives: object, message: str) -> None:
+        self.declare(gives)
+        with pytest.raises(ContractError, match=message):
+            check_metric("mine")
+
+    def test_a_group_that_no_run_has(self) -> None:
+        self.declare(
+            lambda curves: Result.of(curves.final.max(-1), curves.final_reasons.max(-1)), needs=("perfomance",)
+        )
+        with pytest.raises(ContractError, match="needs 'perfomance'"):
             check_metric("mine")
 
     def test_another_value_every_time(self) -> None:

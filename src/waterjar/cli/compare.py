@@ -62,7 +62,7 @@ def command(
             "--latex figures are drawn only where this is given."
         ),
     ] = None,
-    kind: Annotated[str, typer.Option("--format", help="Of the figures: png, pdf or svg.")] = "png",
+    kind: Annotated[str | None, typer.Option("--format", help="Of the figures: png, pdf or svg; as declared.")] = None,
     as_latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all columns as CSV.")] = False,
     as_json: AsJson = False,
@@ -73,12 +73,12 @@ def command(
     """
     from waterjar.diagnose.analysis import Tests, analysis_of  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.baseline import default_baseline  # noqa: PLC0415
-    from waterjar.diagnose.compare import compare_cells  # noqa: PLC0415
+    from waterjar.diagnose.compare import compare_cells, main_metrics  # noqa: PLC0415
     from waterjar.diagnose.settings import parse  # noqa: PLC0415
     from waterjar.errors import unknown_name  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json, latex=as_latex)
-    if kind not in _FORMATS:
+    if kind is not None and kind not in _FORMATS:
         raise unknown_name("--format", kind, _FORMATS)
     _check_folder(out, no_figures)
     names = names_in(metrics, "--metrics")
@@ -87,21 +87,23 @@ def command(
     chosen, why = (analysis.baseline_name, "") if analysis.baseline_name else default_baseline(study)
     told = {"test": test, "paired": False if unpaired else None, "correction": correction, "alpha": alpha}
     given = {key: value for key, value in told.items() if value is not None}
-    tests = parse(Tests, {**analysis.test_settings.model_dump(), **given}, "compare")
+    tests = Tests.model_validate(parse(Tests, {**analysis.test_settings.model_dump(), **given}, "compare"))
     settings = settings_by_family(sets, names or analysis.families)
     found = run_diagnose(study, only=names, settings=settings, baseline=chosen, tests=tests, fresh=fresh)
-    names = names or found.main_metrics()
+    names = names or main_metrics(found, tests)
     compared = compare_cells(found, names)
     compared = compared.merge(_costs(study, fresh), on="group", how="left")
     machine = as_json or as_csv or as_latex
     if not machine:
         _print(compared, found, f"baseline: {chosen}{why}")
-    drawn = {} if no_figures or (machine and out is None) else _figures(found, names, out, kind)
+    unwanted = no_figures or (out is None and (machine or found.analysis.figures is False))
+    drawn = {} if unwanted else _figures(found, names, out, kind)
     if as_json:
         plain = compared.astype(object).where(compared.notna(), None)
         rows = plain.to_dict("records")
         print_json({"comparisons": rows, "baseline": chosen, "figures": {k: str(v) for k, v in drawn.items()},
-                    "seals": found.seals, "passed_over": found.passed_over})  # fmt: skip
+                    "seals": found.seals, "passed_over": found.passed_over,
+                    "settings": {family: found.settings(family) for family in found.results}})  # fmt: skip
     elif as_csv:
         warn(found)
         sys.stdout.write(shown_names(compared).to_csv(index=False))
@@ -120,7 +122,7 @@ def _check_folder(out: Path | None, no_figures: bool) -> None:
         raise WaterjarError(f"--out {out}: expected a folder; --format names the kind of file")
 
 
-def _figures(found: Diagnosis, names: list[str], out: Path | None, kind: str) -> dict[str, Path | str]:
+def _figures(found: Diagnosis, names: list[str], out: Path | None, kind: str | None) -> dict[str, Path | str]:
     """Draw under a progress bar; without matplotlib, one line that says so."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
@@ -167,10 +169,11 @@ def _costs(study: Any, fresh: bool) -> pd.DataFrame:
 def _cells(line: pd.Series) -> list[str]:
     from waterjar.view.numbers import estimate, number, one_line  # noqa: PLC0415
 
-    def told(name: str, low: str, high: str) -> str:
-        return one_line(estimate(line[name], line[low], line[high]))
+    def told(name: str, low: str, high: str, n: int | None = None) -> str:
+        alike = line[low] == line[high]  # how many they are is said where they are the same
+        return one_line(estimate(line[name], line[low], line[high], n if alike else None))
 
-    mean = told("mean", "low", "high")
+    mean = told("mean", "low", "high", int(line["n"]))
     if line["missing"]:
         mean = f"{mean} ({line['missing']})" if line["n"] else line["missing"]
     if line["is_baseline"]:

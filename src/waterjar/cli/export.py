@@ -39,10 +39,16 @@ def command(
 ) -> None:
     """Write runs in another format. What that format cannot hold is told."""
     from waterjar.diagnose.seed_form import FAMILIES  # noqa: PLC0415 - not for --help
-    from waterjar.errors import unknown_name  # noqa: PLC0415
+    from waterjar.errors import WaterjarError, unknown_name  # noqa: PLC0415
 
     if kind not in FORMATS:
         raise unknown_name("--format", kind, FORMATS)
+    of_seed = {"--dataset": dataset, "--algorithm": algorithm, "--layer": layer, "--analyses": analyses, "--set": sets}
+    for option, value in of_seed.items():
+        if value and kind != "seed":
+            raise WaterjarError(f"{option} says nothing to --format {kind}: it is for --format seed")
+    if sets and not analyses:
+        raise WaterjarError("--set is for the analyses: expected --analyses beside it")
     study = runs_at(path, where)
     if kind == "csv":
         from waterjar.run.formats.timeline_csv import to_csv  # noqa: PLC0415

@@ -47,6 +47,8 @@ def read_sets(given: Sequence[str] | None) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise WaterjarError(f"--set {text}: expected key=value")
+        if key in found:
+            raise WaterjarError(f"--set {key} is given twice: leave one out")
         found[key] = read_value(value, f"--set {text}")
     return found
 
@@ -130,8 +132,11 @@ def run_diagnose(
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
+    from waterjar.diagnose.analysis import analysis_of  # noqa: PLC0415
     from waterjar.diagnose.study import diagnose  # noqa: PLC0415
+    from waterjar.view.outputs import check_outputs  # noqa: PLC0415
 
+    check_outputs(analysis_of(study))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:

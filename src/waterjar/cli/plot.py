@@ -24,12 +24,18 @@ ALL, ALBUM = "all", "album"
 def command(
     path: Annotated[Path | None, typer.Argument(help="A study, or a run.")] = None,
     figure: Annotated[
-        str | None, typer.Option(help="The figure's name, or all, or album: every algorithm's own; --list has them.")
+        str | None,
+        typer.Option(
+            help="The figure's name, or all, or album: every algorithm's own; --list has them. By default those that "
+            "the study declares, or all."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="x.pdf, x.svg or x.png; of several figures, a folder.")] = None,
     sets: Set = None,
     where: Where = None,
-    kind: Annotated[str, typer.Option("--format", help="Of all figures: pdf, svg or png.")] = "pdf",
+    kind: Annotated[
+        str | None, typer.Option("--format", help="Of several figures: pdf, svg or png; as declared, or pdf.")
+    ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -41,17 +47,18 @@ def command(
     if listing:
         _list([figures.describe(name) for name in figures.available()], as_json)
         return
-    if path is None or figure is None or out is None:
-        raise WaterjarError("a study, a figure and a file are needed: waterjar plot DIR --figure NAME --out x.pdf")
-    if figure not in (*figures.available(), ALL, ALBUM):
+    if path is None or out is None:
+        raise WaterjarError("expected a study and a file: waterjar plot DIR --figure NAME --out x.pdf")
+    if figure is not None and figure not in (*figures.available(), ALL, ALBUM):
         raise unknown_name("--figure", figure, [*figures.available(), ALL, ALBUM])
-    if kind not in FORMATS:
+    if kind is not None and kind not in FORMATS:
         raise unknown_name("--format", kind, FORMATS)
     settings = _settings(sets)
-    if figure in (ALL, ALBUM):
+    if figure is None or figure in (ALL, ALBUM):
         if settings:
             raise WaterjarError("--set is for one figure: name it with --figure")
-        drawn = _all(runs_at(path, where), out, kind) if figure == ALL else _album(runs_at(path, where), out)
+        study = runs_at(path, where)
+        drawn = _album(study, out) if figure == ALBUM else _several(study, out, kind, declared=figure is None)
     else:
         check_target(out)
         found = _measured(runs_at(path, where), figures.describe(figure), settings)
@@ -118,22 +125,31 @@ def _album(study: Study, folder: Path) -> dict[str, dict[str, str]]:
     }
 
 
-def _all(study: Study, folder: Path, kind: str) -> dict[str, dict[str, str]]:
+def _several(study: Study, folder: Path, kind: str | None, *, declared: bool) -> dict[str, dict[str, str]]:
+    """All figures, or those that the study declares, of the families that it measures."""
     from waterjar.errors import WaterjarError  # noqa: PLC0415
     from waterjar.view import figures  # noqa: PLC0415
     from waterjar.view.style import house_style  # noqa: PLC0415
 
     if folder.suffix.lower().lstrip(".") in FORMATS or folder.is_file():
-        raise WaterjarError(f"--out {folder}: expected a folder for all figures; --format names the kind of file")
+        raise WaterjarError(f"--out {folder}: expected a folder for several figures; --format names the kind of file")
     with house_style():  # without matplotlib none can be drawn: say so once
         pass
     found = run_diagnose(study)
     warn(found)
+    named = found.analysis.figures if isinstance(found.analysis.figures, tuple) else ()
+    forms = [kind] if kind else [form for form in found.analysis.export_formats if form in FORMATS] or [FORMATS[0]]
     drawn: dict[str, str] = {}
     refused: dict[str, str] = {}
-    for name in figures.available():
+    for name in named if declared and named else figures.available():
+        needs = [need.split("|") for need in figures.describe(name).needs]
+        lacking = [" or ".join(need) for need in needs if not any(one in found.results for one in need)]
         try:
-            drawn[name] = str(figures.save(figures.draw(name, found), folder / f"{name}.{kind}"))
+            if lacking and name not in named:  # a figure that is declared is drawn, whatever has to be measured for it
+                raise WaterjarError(f"{lacking[0]} was not measured")
+            for form in forms:
+                target = folder / f"{name}.{form}"
+                drawn[target.name] = str(figures.save(figures.draw(name, found), target))
         except WaterjarError as error:  # it says why this study cannot have this figure
             refused[name] = str(error)
     return {"drawn": drawn, "passed_over": refused}

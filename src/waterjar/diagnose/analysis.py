@@ -17,12 +17,13 @@ A study's declaration (`study.yaml`) has one section `analysis`, whatever its ki
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from waterjar.diagnose.baseline import DEFAULT, check_baseline
 from waterjar.diagnose.registry import Family, families, find_family
+from waterjar.diagnose.settings import Names, Share
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.study import Study
 
@@ -33,6 +34,8 @@ WORDS = {
     "adaptation_threshold": "rigidity.threshold",
 }
 """Other names of keys of the section."""
+_PAIRED, _UNPAIRED = ("paired_t", "wilcoxon"), ("welch", "mann_whitney")
+"""Tests that are of one kind of values alone; a permutation test is of both."""
 
 
 class Baseline(BaseModel):
@@ -52,6 +55,12 @@ class Baseline(BaseModel):
         """What it goes by."""
         return ", ".join(map(str, self.where.values()))
 
+    def named(self, name: str) -> Baseline:
+        """The same rule for another baseline, which has this name; what may differ stays."""
+        if name == self.name:
+            return self
+        return self.model_copy(update={"where": {next(iter(self.where)): name}})
+
 
 class Tests(BaseModel):
     """How cells are tested against their baseline."""
@@ -59,10 +68,18 @@ class Tests(BaseModel):
     __test__: ClassVar[bool] = False  # it is no test of pytest's
     model_config = _STRICT
 
-    test: Literal["paired_t", "wilcoxon", "permutation", "welch", "mann_whitney"] | None = None
     paired: bool = True
+    test: Literal["paired_t", "wilcoxon", "permutation", "welch", "mann_whitney"] | None = None
     correction: Literal["holm", "benjamini_hochberg"] = "holm"
-    alpha: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.05
+    alpha: Share = 0.05
+
+    @field_validator("test")
+    @classmethod
+    def _fits(cls, test: str | None, info: ValidationInfo) -> str | None:
+        paired = info.data.get("paired", True)
+        if test in (_UNPAIRED if paired else _PAIRED):
+            raise ValueError(f"{test} is a test of {'unpaired' if paired else 'paired'} values: see paired")
+        return test
 
 
 class Analysis(BaseModel):
@@ -70,7 +87,7 @@ class Analysis(BaseModel):
 
     model_config = _STRICT
 
-    families: tuple[str, ...] | None = None
+    families: Names | None = None
     """Families to measure; None for all that the runs have recorded the data for."""
     settings: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Family -> its settings, such as {"geometry": {"n_t": 50}}."""
@@ -115,6 +132,10 @@ class Analysis(BaseModel):
         for place, name in [*(("families", name) for name in self.families or ()), ("lead", self.lead)]:
             if name is not None and name not in known:
                 found.append(str(unknown_name(f"analysis.{place}: family", name, known)))
+        if self.rule is not None and not self.rule.where:
+            found.append("analysis.baseline.where is empty: expected settings that a baseline has, such as a scenario")
+        if self.lead in known and self.families is not None and self.lead not in self.families:
+            found.append(f"analysis.lead: {self.lead} is not among analysis.families {list(self.families)}")
         for name, given in self.settings.items():
             if name not in known:
                 found.append(str(unknown_name("analysis.settings: family", name, known)))
@@ -213,10 +234,12 @@ def analysis_of(
     """
     declared = declared_analysis(study.declaration, str(study.path))
     merged = {family: dict(own) for family, own in declared.settings.items()}
+    wanted = declared.families if families is None else tuple(families)
     for family, own in (settings or {}).items():
         find_family(family)
+        if own and wanted is not None and family not in wanted:
+            raise WaterjarError(f"{', '.join(f'{family}.{key}' for key in own)}: only {', '.join(wanted)} are measured")
         merged[family] = {**merged.get(family, {}), **own}
-    wanted = declared.families if families is None else tuple(families)
     update = {key: value for key, value in given.items() if value is not None}
     name = update.get("baseline")
     if isinstance(name, str):
@@ -226,6 +249,5 @@ def analysis_of(
         if declared.rule is not None:
             if name not in (DEFAULT, declared.baseline_name):
                 check_baseline(study, name)
-            where = declared.rule.where if name == declared.baseline_name else {"scenario": name}
-            update["baseline"] = declared.rule.model_copy(update={"where": where})  # what may differ stays declared
+            update["baseline"] = declared.rule.named(name)
     return declared.model_copy(update={"settings": merged, "families": wanted, **update})

@@ -36,15 +36,15 @@ def compare_cells(
     metric's direction; `missing` counts the reasons of missing values, `roots` has the root hashes of the cell's runs.
     """
     study, how = diagnosis.study, tests or diagnosis.analysis.test_settings
-    names = diagnosis.main_metrics() if names is None else list(dict.fromkeys(names))
+    names = main_metrics(diagnosis, how) if names is None else list(dict.fromkeys(names))
     if not names:
         why = "; ".join(f"{family}: {text}" for family, text in diagnosis.passed_over.items())
         raise WaterjarError(f"nothing to compare by: {why or 'no metric has a value'}. Name some metrics")
     relative = [name for name in names if find_metric(name).relative]
     if relative and not how.paired:
         raise WaterjarError(
-            f"{', '.join(relative)}: these are differences to the baseline, taken seed by seed. Leave out --unpaired, "
-            "or compare the accuracies themselves (patched_accuracy, masked_accuracy)"
+            f"{', '.join(relative)}: differences to the baseline, taken seed by seed; expected a paired test of them. "
+            "Without pairs, compare what they are differences of, such as patched_accuracy"
         )
     chosen = baseline or diagnosis.analysis.baseline_name or default_baseline(study)[0]
     found, notes = find_baselines(study, chosen, diagnosis.analysis.rule)
@@ -80,6 +80,11 @@ def compare_cells(
     table = correct(table, family=family, method=how.correction)
     table["significant"] = table["p_corrected"] <= how.alpha
     return table
+
+
+def main_metrics(diagnosis: Diagnosis, tests: Tests) -> list[str]:
+    """What is compared where nobody names any: the few that matter; without pairs, none that is a difference itself."""
+    return [name for name in diagnosis.main_metrics() if tests.paired or not find_metric(name).relative]
 
 
 def _with_improvement(table: pd.DataFrame, diagnosis: Diagnosis) -> pd.DataFrame:

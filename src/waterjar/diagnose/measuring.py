@@ -20,7 +20,7 @@ from waterjar.diagnose.labelled import join_runs, side_by_side, stamp, variable
 from waterjar.diagnose.pieces import PieceRunner
 from waterjar.diagnose.registry import Family, Metric
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
 from waterjar.run.study import Entry, Study, load_runs, method_of
 
@@ -122,6 +122,12 @@ class Table:
 
     def put(self, place: tuple[Any, ...], result: Result) -> None:
         """One result at its place."""
+        shape = getattr(result.value, "shape", ())
+        if shape != self.values[place].shape:
+            raise WaterjarError(
+                f"a result of shape {shape} where {self.values[place].shape} is expected: "
+                f"it is over {', '.join(self.dims[len(place) :]) or 'nothing'}"
+            )
         self.values[place], self.reasons[place], self.counts[place] = result.value, result.code, result.n
         error = result.standard_error
         if self.errors is None and (math.isfinite(error) if isinstance(error, float) else np.isfinite(error).any()):
@@ -143,7 +149,7 @@ def measure(family: Family, source: Run | Study, given: Mapping[str, Any]) -> xr
     if not isinstance(source, Run | Study):
         raise WaterjarError(f"{source!r} is neither a run nor a study: open it with open_run or open_study")
     study = source if isinstance(source, Study) else study_of(source)
-    analysis = analysis_of(study, settings={family.name: given})
+    analysis = analysis_of(study, families=[family.name], settings={family.name: given})
     settings = analysis.settings_of(family)
     if isinstance(source, Run):
         if not has_groups(source, family.needs):
@@ -225,12 +231,17 @@ def measure_unit(
         for metric in readers.get(type(given), ()):
             got = metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
             result, beside = got if isinstance(got, tuple) else (got, {})
-            others = [(name, one, metric.beside[name].dims) for name, one in beside.items()]
-            for name, one, dims in [(metric.name, result, metric.dims), *others]:
-                if one is not None:
-                    if name not in tables:
-                        tables[name] = Table((*family.inputs[metric.input], *dims), sizes)
+            for name, one in {metric.name: result, **beside}.items():
+                if one is None and (metric.optional or name != metric.name):
+                    continue
+                if name not in tables:
+                    tables[name] = Table((*family.inputs[metric.input], *_dims_of(metric, name)), sizes)
+                if not isinstance(one, Result):
+                    raise WaterjarError(f"metric '{metric.name}': expected a Result, and it gave {type(one).__name__}")
+                try:
                     tables[name].put(place, loaded.measured(metric, one))
+                except WaterjarError as error:
+                    raise WaterjarError(f"metric '{metric.name}': {error}") from None
     kept = family.metrics.keys() - {metric.name for metric in metrics}
     found: Variables = {} if before is None else _of_metrics(before, kept)
     for metric in metrics:
@@ -249,6 +260,15 @@ def measure_unit(
     found |= loaded.close(found)
     coordinates = {name: found.pop(name) for name in list(found) if found[name].dims == (name,)}
     return xr.Dataset(found, {**coordinates, **loaded.coordinates}, loaded.about)
+
+
+def _dims_of(metric: Metric, name: str) -> tuple[str, ...]:
+    """The dimensions of what a metric gives, or of what stands beside it."""
+    if name == metric.name:
+        return metric.dims
+    if name not in metric.beside:
+        raise unknown_name(f"metric '{metric.name}': what it gives beside", name, metric.beside)
+    return metric.beside[name].dims
 
 
 def _of_metrics(result: xr.Dataset, names: Collection[str]) -> Variables:

@@ -20,6 +20,7 @@ import inspect
 import json
 import math
 import pkgutil
+import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -258,6 +259,7 @@ def metric(
                 f"metric '{name}' is declared in {other.compute.__module__} and in {function.__module__}: "
                 "a name means one thing"
             )
+        _refuse_names(declared)
         if family in _FAMILIES:
             _refuse_unfit(declared, _FAMILIES[family])
         elif families.cache_info().currsize:  # all are there: none will come that it is of
@@ -276,11 +278,39 @@ def _reads(name: str, function: Callable[..., Any]) -> tuple[type, tuple[str, ..
     except NameError as error:
         raise WaterjarError(f"metric '{name}': the type of its input cannot be looked up: {error}") from None
     takes = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    more = [p.name for p in parameters[1:] if p.kind is not p.KEYWORD_ONLY and p.default is p.empty]
+    if more:
+        raise WaterjarError(f"metric '{name}': '{more[0]}' is a second argument: expected one input, settings after *")
     first = hints.get(parameters[0].name) if parameters else None
     own = [kind for kind in (typing.get_args(first) or (first,)) if isinstance(kind, type) and kind is not type(None)]
     if not own:
         raise WaterjarError(f"metric '{name}': its first argument has no type, which names the input that it reads")
     return own[-1], takes
+
+
+_TAKEN = ("repeat", "seed", "cell", "name", "scenario", "run", "directory", "step", "snapshot", "layer", "group")
+"""Names of dimensions and labels of results."""
+
+
+def _refuse_names(declared: Metric) -> None:
+    """Refuse names that stand for something else already: another metric's numbers must not be written over."""
+    own = {declared.name, declared.scalar, *declared.beside}
+    for name in sorted(own):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.endswith(("_reason", "_se")):
+            raise WaterjarError(
+                f"metric '{declared.name}': {name!r}: expected a name of small letters, digits and _, which does not "
+                "end in _reason or _se"
+            )
+        if name in _TAKEN or name in _FAMILIES:
+            raise WaterjarError(f"metric '{declared.name}': '{name}' is the name of something else; expected another")
+    for other in _METRICS.values():
+        shared = own & {other.name, other.scalar, *other.beside}
+        if other.name != declared.name and other.family == declared.family and shared:
+            raise WaterjarError(f"metric '{declared.name}': '{min(shared)}' is of the metric '{other.name}'")
+    if not isinstance(declared.version, int) or declared.version < 1:
+        raise WaterjarError(
+            f"metric '{declared.name}': version={declared.version!r}: expected a whole number from 1 on"
+        )
 
 
 def _refuse_unfit(declared: Metric, family: Family) -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from waterjar.diagnose.analysis import Analysis
 from waterjar.diagnose.registry import families, find_metric
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
@@ -22,6 +23,8 @@ from waterjar.view.results import Source, study_of
 from waterjar.view.style import house_style
 
 FIGURES, COMPARISON = "figures", "comparison"
+DRAWN = ("png", "pdf", "svg")
+"""Formats of figures."""
 Progress = Callable[[str, int, int], None]
 """Called with the name of a figure, how many are done, and how many there are."""
 _LONGEST = 60
@@ -99,7 +102,7 @@ def compare_figures(
     out: str | Path | None,
     metrics: Sequence[str],
     *,
-    kind: str = "png",
+    kind: str | None = None,
     pairs: Sequence[tuple[str, str]] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Path | str]:
@@ -107,20 +110,25 @@ def compare_figures(
 
     Into the folder `out`, of several data sets into one for each in it; left out, into the study's own,
     figures/{data set}/comparison. Metrics of snapshots are boxed at the last one, which is the number of the table.
-    `pairs` are by default those of PAIRS among the metrics, or the first metric with each of the others. Returns
-    name -> file, or why there is none.
+    `pairs` are by default those of PAIRS among the metrics, or the first metric with each of the others. Where the
+    study names its figures, the others are left out; `kind` is by default the format that it declares. Returns name ->
+    file, or why there is none.
     """
     with house_style():
         pass
     diagnosis = _measured(diagnosis)
     places = folders(diagnosis.study)
     datasets = list(dict.fromkeys(dataset for dataset, _ in places.values()))
-    pages = _comparing(diagnosis, metrics, pairs)
+    wanted = diagnosis.analysis.figures
+    pages = [
+        page for page in _comparing(diagnosis, metrics, pairs) if not isinstance(wanted, tuple) or page.figure in wanted
+    ]
+    form = kind or drawn_formats(diagnosis.analysis)[0]
     todo = [(dataset, page) for dataset in datasets for page in pages]
     found: dict[str, Path | str] = {}
     for done, (dataset, page) in enumerate(todo):
         own = Path(out) if out is not None else diagnosis.study.path / FIGURES / dataset / COMPARISON
-        target = (own if out is None or len(datasets) == 1 else own / dataset) / f"{page.file}.{kind}"
+        target = (own if out is None or len(datasets) == 1 else own / dataset) / f"{page.file}.{form}"
         name = f"{dataset}/{target.name}"
         if progress is not None:
             progress(name, done, len(todo))
@@ -156,6 +164,11 @@ def _measured(source: Source) -> Diagnosis:
     found = source if isinstance(source, Diagnosis) else diagnose(study_of(source, "an album shows runs"))
     absent = {family: not_measured(family) for family in families() if family not in found.results}
     return replace(found, passed_over={**absent, **found.passed_over})
+
+
+def drawn_formats(analysis: Analysis) -> tuple[str, ...]:
+    """The formats of figures that a study declares; PNG where it declares none."""
+    return tuple(form for form in analysis.export_formats if form in DRAWN) or DRAWN[:1]
 
 
 def not_measured(family: str) -> str:

@@ -21,14 +21,13 @@ from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.store import LocalStore
 from waterjar.view import figures
-from waterjar.view.album import FIGURES, Progress, album, not_measured
+from waterjar.view.album import DRAWN, FIGURES, Progress, album, drawn_formats, not_measured
 from waterjar.view.report.composing import compose
 from waterjar.view.report.formats import FORMATS as REPORTS
 from waterjar.view.report.formats import write
 from waterjar.view.report.model import model_of
 from waterjar.view.style import house_style
 
-DRAWN = ("png", "pdf", "svg")
 EXPORTS = "exports"
 _WRITTEN = ("csv", "json", "html", "markdown", "latex")
 Made = dict[str, "Path | str"]
@@ -48,7 +47,7 @@ def check_outputs(analysis: Analysis) -> None:
 def write_outputs(diagnosis: Diagnosis, folder: Path, *, progress: Progress | None = None) -> Made:
     """Draw and write what the analysis of a study asks for; what cannot be made costs nothing else."""
     analysis = diagnosis.analysis
-    kinds = tuple(form for form in analysis.export_formats if form in DRAWN) or ("png",)
+    kinds = drawn_formats(analysis)
     found: Made = {}
     if analysis.figures:
         try:
@@ -94,8 +93,11 @@ def _draw(name: str, diagnosis: Diagnosis, target: Path) -> Path:
 def _reports(diagnosis: Diagnosis, folder: Path) -> Made:
     """The report as HTML, and in the other formats that were asked for."""
     forms = ["html", *(form for form in ("markdown", "latex") if form in diagnosis.analysis.export_formats)]
-    made = compose(model_of(diagnosis.study, measure=lambda *args, **given: diagnosis))
     files = {form: folder / f"report{REPORTS[form]}" for form in forms}
+    try:
+        made = compose(model_of(diagnosis.study, measure=lambda *args, **given: diagnosis))
+    except WaterjarError as error:  # the numbers are written all the same
+        return {file.name: str(error) for file in files.values()}
     return {file.name: _made(functools.partial(write, made, file, form)) for form, file in files.items()}
 
 

@@ -70,7 +70,7 @@ def diagnosis_of(source: Source, needs: Sequence[str], settings: Mapping[str, An
     results: dict[str, xr.Dataset] = {}
     refused: dict[str, str] = {}
     for need in needs:
-        able = need.split("|")
+        able = _wanted(need.split("|"), before, own)
         for name in able:
             known, used, given = before.results.get(name), before.settings(name), own.get(name, {})
             try:
@@ -84,7 +84,14 @@ def diagnosis_of(source: Source, needs: Sequence[str], settings: Mapping[str, An
                 refused[name] = str(error)
         if not any(name in results for name in able):
             raise WaterjarError("nothing could be measured: " + "; ".join(f"{k}: {v}" for k, v in refused.items()))
-    return replace(before, results=results, passed_over={**before.passed_over, **refused})
+    return replace(before, results={**before.results, **results}, passed_over={**before.passed_over, **refused})
+
+
+def _wanted(able: list[str], before: Diagnosis, own: Mapping[str, Any]) -> list[str]:
+    """Of families that a figure could show, those measured already or asked for; else those that are declared."""
+    known = [name for name in able if name in before.results or name in own]
+    declared = before.analysis.families
+    return known or [name for name in able if declared is None or name in declared] or able
 
 
 def _measure(source: Source, before: Diagnosis, family: Family, given: Mapping[str, Any]) -> xr.Dataset:

@@ -25,12 +25,17 @@ import torch
 import waterjar
 from lab.study.in_this_process import InThisProcess
 from tiny_lab import TASKS
-from waterjar.diagnose.analysis import analysis_of
 from waterjar.diagnose.baseline import find_baselines
+from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.study import diagnose
 from waterjar.lab import data, shortcuts, study
 from waterjar.lab.data import ImageData
 from waterjar.lab.study import declare, expand, kinds
 from waterjar.lab.study.runner import train_job
+from waterjar.view.outputs import write_outputs
+from waterjar.view.report.composing import compose
+from waterjar.view.report.model import model_of
+from waterjar.view.report.renderers import as_json
 
 pytestmark = pytest.mark.torch
 
@@ -180,11 +185,15 @@ ANALYSIS = {
     "baseline.ignore": "test_every_field.py::test_the_rule_of_a_baseline_counts",
     "baseline.tell": "test_every_field.py::test_the_rule_of_a_baseline_counts",
     "attention_analysis": "test_remarks.py::test_words_that_are_not_acted_on_yet",
+    "figures": "../../view/test_outputs.py::test_figures_by_name_in_every_format",
+    "export_formats": "../../view/test_outputs.py::test_formats",
+    "tests": "../../view/test_outputs.py::test_without_tests_nothing_is_tested",
+    "tests.test": "../../view/test_outputs.py::test_tests_are_as_declared",
+    "tests.paired": "../../view/test_outputs.py::test_tests_are_as_declared",
+    "tests.correction": "../../view/test_outputs.py::test_tests_are_as_declared",
+    "tests.alpha": "../../view/test_outputs.py::test_alpha_moves_intervals",
 }
 """Field of the section `analysis` -> the test that it counts."""
-
-IN_THE_CLI = ("figures", "export_formats", "tests", "tests.test", "tests.paired", "tests.correction", "tests.alpha")
-"""Fields of the section `analysis` that `waterjar run` and `waterjar diagnose` act on, and are tested there."""
 
 ELSEWHERE = {
     "kind": "test_declaration.py::test_faults",
@@ -277,7 +286,7 @@ def npz(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("kind", kinds.names())
 def test_every_field_is_in_a_table(kind: str) -> None:
-    analysis = [f"analysis.{name}" for name in (*ANALYSIS, *IN_THE_CLI)]
+    analysis = [f"analysis.{name}" for name in ANALYSIS]
     tables = [*RECORDED[kind], *STEERING, *analysis, *ELSEWHERE]
     there = list(leaves(declaration_of(kind)))
     assert set(there) <= set(tables), "a field that nobody tests: is it read at all?"
@@ -368,40 +377,121 @@ def test_a_preset_of_the_analysis_is_written_out() -> None:
     assert list(some.settings) == ["plasticity"]
 
 
-@pytest.mark.parametrize("kind", kinds.names())
-def test_what_is_declared_of_the_analysis_counts(kind: str, tmp_path: Path) -> None:
-    """What stands in the study is what `analysis_of`, which every command asks, finds there."""
+TWO = {
+    "einstellung": {"scenarios": ["sequential", "scratch_t2"], "seeds": [1, 2], "strategies": ["sgd", "er"]},
+    "binary": {"algorithms": ["sl", "rl"], "repeats": 2},
+}
+"""What is beside the base in studies with something to compare."""
+COUNTS: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "einstellung": [
+        ("values", {"families": ["cost", "continual"]}),
+        ("values", {"settings": {"continual": {"integrator": "auc"}}}),
+        ("values", {"integrator": "auc"}),
+        ("values", {"adaptation_threshold": 0.05}),
+        ("report", {"lead": "continual"}),
+        ("comparison", {"baseline": "er"}),
+    ],
+    "binary": [
+        ("values", {"families": ["cost", "continual"]}),
+        ("values", {"settings": {"continual": {"integrator": "auc"}}}),
+        ("values", {"chance": 0.25}),
+        ("report", {"lead": "plasticity"}),
+        ("comparison", {"baseline": "rl"}),
+    ],
+}
+"""Kind -> (what changes, a section `analysis`)."""
 
-    def counts(section: dict[str, Any]) -> Any:
-        content = declare({**BASE[kind], "analysis": section}).model_dump(mode="json")
-        waterjar.create_study(tmp_path, content, replace=True)
-        return analysis_of(waterjar.open_study(tmp_path))
 
-    usual = counts({})
-    assert usual == declare(BASE[kind]).analysis
-    assert usual.lead == {"einstellung": "rigidity", "binary": "continual"}[kind]
-    for section in (
-        {"families": ["cost", "continual"], "lead": "cost"},
-        {"settings": {"continual": {"integrator": "auc"}}},
-        {"integrator": "auc"},
-        {"lead": "cost"},
-        {"baseline": "somebody"},
-    ):
-        found = counts(section)
-        assert found != usual
-        kept = {"families", "lead", "baseline"} - set(section)
-        if "families" not in section:
-            assert {name: getattr(found, name) for name in kept} == {name: getattr(usual, name) for name in kept}
-    assert counts({"families": ["cost"]}).lead == "cost", "a family that is measured"
-    assert counts({"integrator": "auc"}).settings == {"continual": {"integrator": "auc"}}
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, dict[str, Any]], dict[str, str]]:
+    """Kind and section -> what the study's folder holds after its analysis: values, comparison, report."""
+    known: dict[str, Path] = {}
+
+    def run(kind: str, section: dict[str, Any]) -> dict[str, str]:
+        declared = {"families": ["continual", "plasticity", "cost"], **section}
+        if kind == "einstellung":
+            declared["families"] = section.get("families", ["rigidity", "continual", "cost"])
+        content = {**BASE[kind], **TWO[kind]}
+        if kind not in known:
+            known[kind] = tmp_path_factory.mktemp(kind)
+            study.run(declare(content), known[kind], executor=InThisProcess())
+        written = declare({**content, "analysis": {**declared, "figures": False}}).model_dump(mode="json")
+        waterjar.create_study(known[kind], written, replace=True)
+        found = diagnose(waterjar.open_study(known[kind]))
+        report = as_json.render(compose(model_of(found.study)))
+        return {"values": found.table().to_csv(), "comparison": compare_cells(found).to_csv(), "report": report}
+
+    return run
+
+
+@pytest.mark.parametrize(("kind", "what", "section"), [(k, *case) for k, cases in COUNTS.items() for case in cases])
+def test_what_is_declared_of_the_analysis_counts(
+    kind: str, what: str, section: dict[str, Any], analysed: Callable[[str, dict[str, Any]], dict[str, str]]
+) -> None:
+    usual, found = analysed(kind, {}), analysed(kind, section)
+    assert usual == analysed(kind, {}), "without that, a difference would mean nothing"
+    assert found[what] != usual[what]
+
+
+def test_nothing_but_what_is_declared_is_measured(tmp_path: Path) -> None:
+    """Also where the report has charts that other families could show."""
+    content = {**BASE["binary"], **TWO["binary"], "analysis": {"families": ["continual"], "figures": False}}
+    done = study.run(declare(content), tmp_path, executor=InThisProcess())
+    write_outputs(diagnose(done), tmp_path)
+    kept = {file.name.partition("-")[0] for file in (tmp_path / ".waterjar" / "diagnostics").glob("*.npz")}
+    assert kept == {"continual"}
+
+
+def test_engines_do_not_part_algorithms_from_their_baseline(tmp_path: Path) -> None:
+    """They differ by rounding, and which is taken may hang on a race."""
+    content = {**BASE["binary"], **TWO["binary"], "resources": {"engine": "loop", "device": "cpu"}}
+    study.run(declare({**content, "algorithms": ["sl"]}), tmp_path, executor=InThisProcess())
+    other = {"engine": "vmap", "device": "cpu"}
+    declaration = declare({**content, "resources": other})
+    waterjar.create_study(tmp_path, declaration.model_dump(mode="json"), replace=True)
+    done = study.run(declaration, tmp_path, executor=InThisProcess())
+    assert {run.config["engine"] for run in done} == {"loop", "vmap"}
+    assert compare_cells(diagnose(done), ["average_accuracy"])["difference"].notna().any()
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"baseline": "somebody"}, "analysis.baseline 'somebody' is unknown"),
+        ({"baseline": {"where": {"scenaro": "scratch_t2"}}}, "did you mean 'scenario'"),
+        ({"baseline": {"where": {"scenario": "scratch_t2"}, "ignore": ["recordin"]}}, "did you mean 'recording'"),
+        ({"baseline": {"where": {}}}, "where is empty"),
+        ({"settings": {"rigidity": {"baseline": "somebody"}}}, "settings.rigidity.baseline 'somebody' is unknown"),
+        ({"settings": {"geometry": {"layers": ["penultimat"]}}}, "did you mean 'penultimate'"),
+        ({"settings": {"rigidity": {"eval_sets": {"masked": "t2_maskd"}}}}, "'t2_maskd' is unknown"),
+        ({"tests": {"test": "welch"}}, "welch is a test of unpaired values"),
+        ({"tests": {"test": "paired_t", "paired": False}}, "paired_t is a test of paired values"),
+        ({"families": []}, "families"),
+        ({"families": ["cost", "cost"]}, "families"),
+        ({"families": ["cost"], "lead": "rigidity"}, "rigidity is not among analysis.families"),
+    ],
+)
+def test_what_the_analysis_cannot_have_is_told_before_the_training(section: dict[str, Any], message: str) -> None:
+    with pytest.raises(waterjar.WaterjarError, match=message):
+        declare({**BASE["einstellung"], **TWO["einstellung"], "analysis": section})
+
+
+def test_a_baseline_by_its_name_keeps_the_rule_of_its_kind() -> None:
+    """A preset's batch size and epochs are told, and part no learner from its baseline."""
+    usual = declare(BASE["einstellung"]).analysis
+    named = declare({**BASE["einstellung"], **TWO["einstellung"], "analysis": {"baseline": "scratch_t2"}}).analysis
+    assert named.baseline == usual.baseline
+    other = declare({**BASE["einstellung"], **TWO["einstellung"], "analysis": {"baseline": "er"}}).analysis
+    assert other.rule is not None and usual.rule is not None
+    assert (other.baseline_name, other.rule.tell) == ("er", usual.rule.tell)
 
 
 def test_the_rule_of_a_baseline_counts(tmp_path: Path) -> None:
     """Which cells are compared, and what is said about it, hangs on every field of the rule."""
 
     def pairs(**rule: Any) -> tuple[set[str], str]:
-        content = declare({**BASE["binary"], "analysis": {"baseline": rule}})
-        analysis = content.analysis
+        content = {**BASE["binary"], "algorithms": ["sl", "rl"], "analysis": {"baseline": rule}}
+        analysis = declare(content).analysis
         found, said = find_baselines(there, analysis.baseline_name, analysis.rule)
         names = there.cell_names
         return {f"{names[cell]} - {names[other]}" for cell, other in found.items() if other}, " ".join(said.values())

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from waterjar.diagnose.analysis import WORDS, Analysis, spelled_out
+from waterjar.diagnose.analysis import WORDS, Analysis, Baseline, spelled_out
 from waterjar.diagnose.registry import families
 from waterjar.errors import WaterjarError
 from waterjar.lab.faults import unknown
@@ -66,6 +66,8 @@ def with_analysis(
     if found:
         return {**content, "analysis": dict(defaults)}, found
     whole = {**defaults, **section}
+    if isinstance(whole.get("baseline"), str) and isinstance(defaults.get("baseline"), Mapping):
+        whole["baseline"] = Baseline(**defaults["baseline"]).named(whole["baseline"]).model_dump(mode="json")
     wanted = whole.get("families")
     if isinstance(wanted, list | tuple) and "lead" not in section and whole.get("lead") not in wanted:
         whole["lead"] = next((name for name in wanted if name in families()), None)

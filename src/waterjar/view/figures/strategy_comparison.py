@@ -10,7 +10,7 @@ import pandas as pd
 
 from waterjar.diagnose.analysis import Tests, analysis_of
 from waterjar.diagnose.baseline import default_baseline, find_baselines
-from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.compare import compare_cells, main_metrics
 from waterjar.diagnose.over_seeds import cells_over_seeds
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.settings import parse
@@ -92,7 +92,10 @@ def data(
     elif not any(bases.values()):
         compared = _means(values, how.alpha, f"{next(iter(notes.values()), 'no baseline')}: name one with baseline=")
     else:
-        compared = compare_cells(diagnosis, names, baseline=chosen, tests=how)
+        # corrected over all that `compare` would test, so that one study has one verdict; those named, over themselves
+        every = names if metrics else list(dict.fromkeys([*main_metrics(diagnosis, how), *names]))
+        compared = compare_cells(diagnosis, every, baseline=chosen, tests=how)
+        compared = compared[compared["metric"].isin(names)].reset_index(drop=True)
     compared["stars"] = [
         stars(p, least, how.alpha)
         for p, least in zip(compared["p_corrected"], compared["smallest_exact_p"], strict=True)

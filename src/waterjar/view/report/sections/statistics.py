@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.compare import compare_cells, main_metrics
 from waterjar.diagnose.registry import find_metric
 from waterjar.errors import WaterjarError
 from waterjar.view import figures
@@ -72,7 +72,10 @@ def _alt(frame: pd.DataFrame) -> str:
 
 def _table(model: Model, names: list[str]) -> list[Block]:
     try:
-        table = compare_cells(model.diagnosis, names, baseline=model.baseline)
+        how = model.diagnosis.analysis.test_settings
+        every = list(dict.fromkeys([*main_metrics(model.diagnosis, how), *names]))  # as `waterjar compare` tests them
+        table = compare_cells(model.diagnosis, every, baseline=model.baseline)
+        table = table[table["metric"].isin(names)].reset_index(drop=True)
     except WaterjarError as error:
         return [Text(f"Not compared: {error}.")]
     rows = tuple(_row(line) for line in table.to_dict("records"))
@@ -80,14 +83,13 @@ def _table(model: Model, names: list[str]) -> list[Block]:
     tests = table[table["test"] != ""]
     said = ""
     if len(tests):
-        one, how = tests.iloc[0], model.diagnosis.analysis.test_settings
+        one = tests.iloc[0]
         pairs = ", pairs by seed" if how.paired else ""
         said = (
             f"Test: {one['test'].replace('_', ' ')}{pairs}; {one['correction'].replace('_', ' ')} over "
-            f"{one['family_size']} tests; * where p corrected is {how.alpha:g} or less. With so few seeds an exact "
-            "test could "
-            f"not give a p below {number(tests['smallest_exact_p'].min())}; a t test may, because it assumes the "
-            "distribution."
+            f"{one['family_size']} tests (those of `waterjar compare`); * where p corrected is {how.alpha:g} or less. "
+            f"With so few seeds an exact test could not give a p below {number(tests['smallest_exact_p'].min())}"
+            + ("; a t test may, because it assumes the distribution." if one["test"].endswith(("_t", "welch")) else ".")
         )
     return [Table("comparison", "Comparison with the baseline", columns, rows, table, said, (2, 3, 4, 5, 6, 7))]
 

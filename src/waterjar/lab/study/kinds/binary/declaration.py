@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from waterjar.diagnose.analysis import Analysis
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError
 from waterjar.lab.binary import BinaryConfig, learners, networks
 from waterjar.lab.binary.class_tasks import task_name
 from waterjar.lab.binary.config import (
@@ -24,6 +24,7 @@ from waterjar.lab.binary.config import (
 from waterjar.lab.binary.engines import EngineName
 from waterjar.lab.config import Count, Seed
 from waterjar.lab.faults import Behind, behind_name, faults, unknown
+from waterjar.lab.study.analysed import check_baseline, not_recorded
 from waterjar.lab.study.parts import STRICT, Data, check_number, faulty
 from waterjar.lab.study.parts import Resources as CommonResources
 from waterjar.lab.study.spelling import with_analysis, with_resources
@@ -122,12 +123,16 @@ class Declaration(BaseModel):
 def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
     """Validate a declaration, and every run that it expands to."""
     declaration = _validated(content, where)
-    found = _unrecorded(declaration)
-    if not declaration.algorithms:
-        found.append("setting 'algorithms' is empty: at least one is needed")
+    found = [] if declaration.algorithms else ["setting 'algorithms' is empty: at least one is needed"]
+    if not declaration.sweep:  # where they are swept, what is not recorded is told later
+        every = [task_name(task) for task in range(declaration.tasks.number)]
+        kept = declaration.recording.eval_tasks
+        some = every if kept is None else [task_name(task) for task in kept]
+        sets = {family: every if family == "continual" else some for family in declaration.analysis.settings}
+        found += not_recorded(declaration.analysis, declaration.recording.features, sets)
     if found:
         raise faulty(where, found)
-    expand(declaration, where)
+    check_baseline(declaration.analysis, [run.to_plain() for run in expand(declaration, where)], where)
     return declaration
 
 
@@ -173,7 +178,7 @@ def _default_analysis(algorithms: object) -> dict[str, Any]:
     method = _method(_spelled_out(first))
     if method is None:
         return default  # told where the types are judged
-    ignore = ["learner_settings", "options", "recording"]
+    ignore = ["learner_settings", "options", "recording", "engine"]  # engines differ by rounding alone
     return {**default, "baseline": {"where": {"method": method}, "ignore": ignore, "tell": ["training"]}}
 
 
@@ -235,28 +240,3 @@ def _variants(declaration: Declaration, where: str) -> list[Declaration]:
     more = [f"network.settings.{name}" for name in networks.settings_of(declaration.network.name).model_fields]
     swept = combinations(content, declaration.sweep, where, sections=_SWEPT, more=more)
     return [_validated(variant, f"{where}: sweep") for variant in swept]
-
-
-def _unrecorded(declaration: Declaration) -> list[str]:
-    """Layers and sets that runs of this declaration will not have; where they are swept, that is told later."""
-    if declaration.sweep:
-        return []
-    every = range(declaration.tasks.number)
-    found = []
-    for family, settings in declaration.analysis.settings.items():
-        kept = declaration.recording.eval_tasks if family != "continual" else None
-        sets = [task_name(task) for task in (every if kept is None else kept)]
-        there = {"layers": declaration.recording.features, "eval_sets": sets}
-        found += [
-            str(unknown_name(f"analysis.settings.{family}: {key}", name, options))
-            for key, options in there.items()
-            for name in _listed(settings.get(key))
-            if name not in options
-        ]
-    return found
-
-
-def _listed(names: Any) -> list[Any]:
-    if isinstance(names, Mapping):  # what a family calls a set -> the set
-        return list(names.values())
-    return [names] if isinstance(names, str) else list(names or ())

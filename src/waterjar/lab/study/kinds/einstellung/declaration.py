@@ -24,8 +24,10 @@ from waterjar.lab.config import (
     Tasks,
     Training,
 )
+from waterjar.lab.evaluation import EVAL_SETS
 from waterjar.lab.faults import faults
 from waterjar.lab.learners.sgd import Settings as BaselineSettings
+from waterjar.lab.study.analysed import check_baseline, not_recorded
 from waterjar.lab.study.kinds.einstellung.strategies import (
     Backbone,
     Strategy,
@@ -91,7 +93,12 @@ def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
     written = declaration.training.model_fields_set | _swept_training(declaration.sweep)
     strategies = tuple(with_presets(one, written) for one in declaration.strategies)
     declaration = declaration.model_copy(update={"strategies": strategies})
-    expand(declaration, where)
+    if not declaration.sweep:
+        of_accuracies = {family: list(EVAL_SETS) for family in ("rigidity", "continual")}
+        found = not_recorded(declaration.analysis, declaration.recording.features, of_accuracies)
+        if found:
+            raise faulty(where, found)
+    check_baseline(declaration.analysis, [run.to_plain() for run in expand(declaration, where)], where)
     return declaration
 
 
