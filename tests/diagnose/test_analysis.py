@@ -119,6 +119,20 @@ class TestWords:
             "continual": {"eps": 0.1},
         }
 
+    def test_chance_is_one_thing_and_goes_to_all_that_have_it(self, tmp_path: Path) -> None:
+        assert by_family({"chance": 0.5}) == {"continual": {"chance": 0.5}, "rigidity": {"chance": 0.5}}
+        assert by_family({"chance": 0.5}, among=["continual"]) == {"continual": {"chance": 0.5}}
+        only = analysis_of(declare(tmp_path / "a", {"families": ["rigidity"], "chance": 0.5}))
+        assert only.settings == {"rigidity": {"chance": 0.5}}
+        own = analysis_of(declare(tmp_path / "b", {"settings": {"continual": {"chance": 0.1}}, "rigidity.chance": 0.5}))
+        assert own.settings == {"continual": {"chance": 0.1}, "rigidity": {"chance": 0.5}}
+        for section in (
+            {"chance": 0.5, "rigidity.chance": 0.5},
+            {"chance": 0.5, "settings": {"rigidity": {"chance": 1}}},
+        ):
+            with pytest.raises(WaterjarError, match="chance is given twice"):
+                analysis_of(declare(tmp_path / "c", section))
+
     def test_one_that_several_have_is_a_question(self) -> None:
         with pytest.raises(
             WaterjarError, match=r"setting variable: continual and rigidity have it; write continual.var"

@@ -185,7 +185,7 @@ class TestLabels:
         joined = side_by_side(parts, study)
         assert joined["x"].sel(cell=names["sgd"]).values[:2].tolist() == [1.0, 2.0]
         assert joined["x"].sel(cell=names["er"], seed=[2, 3]).values.tolist() == [3.0, 4.0]
-        assert joined["x_reason"].sel(cell=names["sgd"], seed=3) == REASONS.index("not_recorded")
+        assert joined["x_reason"].sel(cell=names["sgd"], seed=3) == REASONS.index("no_run")
         assert np.isnan(joined["n"].sel(cell=names["er"])).all()
         assert joined["word"].sel(cell=names["er"]).values.tolist() == ["", "", ""]
         assert joined["name"].values.tolist() == [study.cell_names[c] for c in joined["cell"].values]

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from waterjar.diagnose import Result
-from waterjar.diagnose.result import EMPTY_SET, NEVER_REACHED, NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED
+from waterjar.diagnose.result import (
+    CHANCE_UNKNOWN,
+    EMPTY_SET,
+    NEVER_REACHED,
+    NO_BASELINE,
+    NO_EVAL_SET,
+    NO_RUN,
+    NOT_A_NUMBER,
+    NOT_RECORDED,
+    RUN_ENDED,
+    UNDEFINED,
+)
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
 
@@ -21,7 +32,9 @@ VALUES = hnp.arrays(np.float64, hnp.array_shapes(max_dims=3, max_side=4), elemen
 
 def test_codes_are_those_of_the_schema() -> None:
     codes = [0, NOT_RECORDED, NOT_A_NUMBER, EMPTY_SET, RUN_ENDED, NEVER_REACHED, UNDEFINED]
+    codes += [CHANCE_UNKNOWN, NO_BASELINE, NO_RUN, NO_EVAL_SET]
     words = ["present", "not_recorded", "not_a_number", "empty_set", "run_ended", "never_reached", "undefined"]
+    words += ["chance_unknown", "no_baseline", "no_run", "no_eval_set"]
     assert [REASONS[code] for code in codes] == words and len(REASONS) == len(words)
 
 

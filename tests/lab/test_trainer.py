@@ -37,6 +37,11 @@ def test_everything_is_recorded(glyphs: ImageData, tmp_path: Path) -> None:
     assert data.eval_set.values.tolist() == list(EVAL_SETS)
     assert data.eval_task.values.tolist() == list(EVAL_SETS.values())
     assert not np.isnan(data.accuracy.values).any()
+    sizes = run.attributes["eval_sizes"]
+    assert list(sizes) == list(EVAL_SETS)
+    assert sizes["t2_all_normal"] == sizes["t2_shortcut_normal"] + sizes["t2_nonshortcut_normal"]
+    counted = data.accuracy.values[..., 0] * np.array(list(sizes.values()))  # shares of that many images
+    np.testing.assert_allclose(counted, counted.round(), atol=1e-9)
     np.testing.assert_array_equal(data.accuracy.values[2], data.accuracy.values[3])  # the end of T1 is the start of T2
     train_group = run["train"]
     assert train_group.step.values.tolist() == [1, 2, 4, 5, 6]

@@ -112,14 +112,14 @@ def test_no_companion_where_nothing_is_missing(run_path: Path) -> None:
 def test_classes_and_repeats(tmp_path: Path) -> None:
     names = ["cat", "dog", "owl"]
     options = {"seeds": [5, 9], "classes": names}
-    values = np.arange(12.0).reshape(2, 3, 2)  # eval_set, class, repeat
+    values = np.arange(12.0).reshape(2, 3, 2) / 16  # eval_set, class, repeat
     with open_recorder(tmp_path, **options) as recorder:
-        recorder.log(epoch=0, performance={"class_accuracy": values, "accuracy": [[1, 2], [3, 4]]})
+        recorder.log(epoch=0, performance={"class_accuracy": values, "accuracy": [[0.1, 0.2], [0.3, 0.4]]})
         recorder.log(epoch=1, performance={"class_accuracy": {"a": values[0], "b": missing("empty_set")}})
     data = waterjar.open_run(tmp_path / "run")["performance"]
     assert data["class"].values.tolist() == names
     assert data.seed.values.tolist() == [5, 9]
-    assert float(data.class_accuracy.sel({"class": "owl", "eval_set": "b"}).isel(step=0, repeat=1)) == 11.0
+    assert float(data.class_accuracy.sel({"class": "owl", "eval_set": "b"}).isel(step=0, repeat=1)) == 11 / 16
     assert np.isnan(data.class_accuracy.sel(eval_set="b").isel(step=1)).all()
 
 
@@ -301,12 +301,69 @@ def test_recording_leaves_every_generator_alone(tmp_path: Path) -> None:
 def test_single_elements_can_be_missing(tmp_path: Path) -> None:
     with open_recorder(tmp_path, seeds=[1, 2]) as recorder:
         where = np.array([[False, True], [False, False]])
-        recorder.log(epoch=0, performance={"accuracy": waterjar.masked([[1, 2], [3, math.nan]], where, "empty_set")})
+        recorder.log(epoch=0, performance={"accuracy": waterjar.masked([[1, 2], [0.5, math.nan]], where, "empty_set")})
         with pytest.raises(WaterjarError, match="values have shape"):
             waterjar.masked([1.0], [[True]], "empty_set")
         some = waterjar.masked([0.5, 0.0], [False, True], "undefined")
-        recorder.log(epoch=1, performance={"accuracy": {"a": some, "b": [1, 2]}})
+        recorder.log(epoch=1, performance={"accuracy": {"a": some, "b": [1, 0]}})
     assert waterjar.open_run(tmp_path / "run")["performance"].accuracy_reason.values[1].tolist() == [[0, 6], [0, 0]]
     data = waterjar.open_run(tmp_path / "run")["performance"].isel(step=0)
-    np.testing.assert_array_equal(data.accuracy.values, [[1, np.nan], [3, np.nan]])
+    np.testing.assert_array_equal(data.accuracy.values, [[1, np.nan], [0.5, np.nan]])
     assert data.accuracy_reason.values.tolist() == [[0, 3], [0, 2]]
+
+
+class TestAccuracies:
+    """What the schema declares as an accuracy lies in [0, 1]; NaN is missing; nothing is clipped."""
+
+    NAMES = ("accuracy", "macro_accuracy", "top5_accuracy", "task_accuracy", "task_macro_accuracy")
+
+    @pytest.mark.parametrize("wrong", [75.5, -0.01, 1 + 2e-6, math.inf, -math.inf])
+    @pytest.mark.parametrize("name", NAMES)
+    def test_others_are_refused(self, tmp_path: Path, name: str, wrong: float) -> None:
+        with open_recorder(tmp_path) as recorder:
+            with pytest.raises(WaterjarError, match=rf"performance\['{name}'\] has .*Divide percentages by 100"):
+                recorder.log(epoch=0, performance={name: {"a": wrong, "b": 0.5}})
+            with pytest.raises(WaterjarError, match=rf"expert\['{name}'\] has .*Divide percentages by 100"):
+                recorder.log(epoch=0, expert={name: [0.5, wrong]})
+            recorder.log(epoch=0, performance={name: [0.5, math.nan], "loss": [75.5, math.inf]})
+        assert waterjar.open_run(tmp_path / "run")["performance"][name].values.ravel()[0] == 0.5
+
+    def test_also_by_class_and_in_training(self, tmp_path: Path) -> None:
+        with open_recorder(tmp_path, classes=["x", "y"]) as recorder:
+            for name in ("class_accuracy", "task_class_accuracy"):
+                with pytest.raises(WaterjarError, match=f"{name}.*Divide percentages by 100"):
+                    recorder.log(epoch=0, performance={name: [[0.5, 50.0], [0.5, 0.5]]})
+            for group, name in (("train", "accuracy"), ("expert", "train_accuracy")):
+                with pytest.raises(WaterjarError, match="Divide percentages by 100"):
+                    recorder.log(epoch=0, **{group: {name: 50.0}})
+            recorder.log(epoch=0, train={"accuracy": 0.5})
+
+    def test_rounding_is_let_through_as_it_is(self, tmp_path: Path) -> None:
+        with open_recorder(tmp_path) as recorder:
+            recorder.log(epoch=0, performance={"accuracy": [1 + 5e-7, -5e-7]})
+        found = waterjar.open_run(tmp_path / "run")["performance"].accuracy.values.ravel()
+        assert found.tolist() == [1 + 5e-7, -5e-7]
+
+    def test_a_variable_of_ones_own_may_be_one(self, tmp_path: Path) -> None:
+        own = Variable(("step", "eval_set", "repeat"), "mine", "1", "higher", accuracy=True)
+        with open_recorder(tmp_path, variables={"performance/mine": own}) as recorder:
+            with pytest.raises(WaterjarError, match="mine.*Divide percentages by 100"):
+                recorder.log(epoch=0, performance={"mine": [2.0, 0.5]})
+            recorder.log(epoch=0, performance={"mine": [0.5, 0.5]})
+
+
+def test_sizes_of_evaluation_sets(tmp_path: Path) -> None:
+    with open_recorder(tmp_path, eval_sizes={"b": 100}) as recorder:
+        recorder.log(epoch=0, performance={"accuracy": 0.5 * np.ones(2)})
+    assert waterjar.open_run(tmp_path / "run").attributes["eval_sizes"] == {"b": 100}
+    with open_recorder(tmp_path / "old") as recorder:
+        recorder.log(epoch=0, performance={"accuracy": [0.5, 0.5]})
+    assert "eval_sizes" not in waterjar.open_run(tmp_path / "old" / "run").attributes
+    for wrong, message in (
+        ({"c": 3}, "eval_sizes: eval_set 'c' is unknown"),
+        ({"a": -1}, r"eval_sizes\['a'\]=-1: expected a number of samples"),
+        ({"a": 1.5}, "is not a whole number"),
+        ([3, 4], "expected a mapping"),
+    ):
+        with pytest.raises(WaterjarError, match=message):
+            open_recorder(tmp_path / "wrong", eval_sizes=wrong)

@@ -16,7 +16,7 @@ from waterjar.run.identity import identify
 def one(path: Path, seeds: list[int], steps: int, config: dict[str, object] | None = None, **more: object) -> Path:
     with Recorder(path, config or {"lr": 1}, seeds=seeds, eval_sets=["a", "b"], provenance=False) as recorder:
         for step in range(steps):
-            value = np.add.outer([step, step + 0.5], seeds)
+            value = np.add.outer([step, step + 0.5], seeds) / 64
             recorder.log(epoch=step, performance={"accuracy": value, **more}, resources={"seconds": sum(seeds)})
     return path
 
@@ -31,7 +31,7 @@ def test_runs_of_a_cell_are_joined_along_repeat(tmp_path: Path) -> None:
     joined = study.load()[waterjar.open_run(tmp_path / "z").cell_id]
     assert joined.seed.values.tolist() == [1, 2, 3]
     assert joined.directory.values.tolist() == ["y", "y", "z"]
-    expected = np.add.outer(np.add.outer(np.arange(4.0), [0, 0.5]), [1, 2, 3])
+    expected = np.add.outer(np.add.outer(np.arange(4.0), [0, 0.5]), [1, 2, 3]) / 64
     np.testing.assert_array_equal(joined.accuracy.values, expected)
     assert joined.accuracy.dims == ("step", "eval_set", "repeat")
     assert joined.accuracy.attrs["direction"] == "higher"
@@ -88,8 +88,8 @@ def test_a_seed_twice_is_an_error(tmp_path: Path) -> None:
 def test_coordinates_must_agree(tmp_path: Path) -> None:
     one(tmp_path / "p", [1], 2)
     with Recorder(tmp_path / "q", {"lr": 1}, seeds=[2], eval_sets=["a", "b"]) as recorder:
-        recorder.log(epoch=0, performance={"accuracy": [1, 2]})
-        recorder.log(epoch=7, performance={"accuracy": [1, 2]})
+        recorder.log(epoch=0, performance={"accuracy": [0.1, 0.2]})
+        recorder.log(epoch=7, performance={"accuracy": [0.1, 0.2]})
     with pytest.raises(WaterjarError, match="disagrees with p, a run of the same cell, about (effective_)?epoch"):
         waterjar.open_study(tmp_path).load()
 
@@ -97,7 +97,7 @@ def test_coordinates_must_agree(tmp_path: Path) -> None:
 def test_labels_and_shapes_must_fit(tmp_path: Path) -> None:
     one(tmp_path / "p", [1], 2)
     with Recorder(tmp_path / "q", {"lr": 1}, seeds=[2], eval_sets=["a", "b"]) as recorder:
-        recorder.log(epoch=0, step=7, performance={"accuracy": [1, 2]})
+        recorder.log(epoch=0, step=7, performance={"accuracy": [0.1, 0.2]})
     with pytest.raises(WaterjarError, match="q has step labels that a longer run of its cell lacks"):
         waterjar.open_study(tmp_path).load()
     for name, units in (("s", 3), ("t", 4)):

@@ -171,6 +171,7 @@ def warnings_of(diagnosis: Diagnosis) -> list[str]:
             f"{len(others)} of {len(diagnosis.study)} runs: not of the study's present declaration: {_few(others)}"
         )
     lines += [f"{family}: not measured: {why}" for family, why in diagnosis.passed_over.items()]
+    lines += [f"{name}: {note}" for name, note in diagnosis.notes()]
     return [*lines, *diagnosis.changed_settings()]
 
 

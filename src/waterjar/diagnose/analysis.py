@@ -36,6 +36,8 @@ WORDS = {
 """Other names of keys of the section."""
 _PAIRED, _UNPAIRED = ("paired_t", "wilcoxon"), ("welch", "mann_whitney")
 """Tests that are of one kind of values alone; a permutation test is of both."""
+SHARED = ("chance",)
+"""Settings that mean the same in every family that has them: a bare name is given to all of these."""
 
 
 class Baseline(BaseModel):
@@ -166,7 +168,7 @@ def spelled_out(section: Mapping[str, Any]) -> dict[str, Any]:
     given = found.get("settings", {})
     if settings and isinstance(given, Mapping) and all(isinstance(own, Mapping) for own in given.values()):
         merged = {family: dict(own) for family, own in given.items()}
-        for family, own in by_family(settings, "analysis: setting").items():
+        for family, own in _of_section(settings, found.get("families")).items():
             twice = [key for key in own if key in merged.get(family, {})]
             if twice:
                 raise WaterjarError(f"analysis: {twice[0]} is given twice, also as settings.{family}.{twice[0]}")
@@ -175,12 +177,26 @@ def spelled_out(section: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _of_section(settings: Mapping[str, Any], wanted: Any) -> dict[str, dict[str, Any]]:
+    """Settings that stand in the section itself, by family; a shared one goes to those that are `wanted`."""
+    made = by_family({key: value for key, value in settings.items() if key not in SHARED}, "analysis: setting")
+    among = [name for name in wanted if name in families()] if isinstance(wanted, list | tuple) else None
+    shared = {key: value for key, value in settings.items() if key in SHARED}
+    for family, own in by_family(shared, "analysis: setting", among).items():
+        twice = [key for key in own if key in made.get(family, {})]
+        if twice:
+            raise WaterjarError(f"analysis: {twice[0]} is given twice, also as {family}.{twice[0]}: leave one out")
+        made[family] = {**made.get(family, {}), **own}
+    return made
+
+
 def by_family(
     settings: Mapping[str, Any], what: str = "setting", among: Iterable[str] | None = None
 ) -> dict[str, dict[str, Any]]:
     """{"threshold": 0.8} -> {"rigidity": {"threshold": 0.8}}: a setting's family, where one alone has it.
 
-    `rigidity.threshold` names the family; `among` are the families to look in. `what` begins an error.
+    `rigidity.threshold` names the family; `among` are the families to look in. One that is `SHARED` goes to all that
+    have it. `what` begins an error.
     """
     known = {name: find_family(name) for name in (families() if among is None else among)}
     found: dict[str, dict[str, Any]] = {}
@@ -190,6 +206,12 @@ def by_family(
         if not owners:
             every = sorted({setting for one in known.values() for setting in one.settings_model.model_fields})
             raise unknown_name(what, key, every)
+        if key in SHARED and owners:
+            for owner in owners:
+                if key in found.setdefault(owner, {}):
+                    raise WaterjarError(f"{what} {owner}.{key} is given twice: leave one out")
+                found[owner][key] = value
+            continue
         if len(owners) > 1:
             raise WaterjarError(f"{what} {key}: {' and '.join(owners)} have it; write {owners[0]}.{key}")
         if owners[0] not in known:

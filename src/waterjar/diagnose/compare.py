@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,7 @@ def compare_cells(
         )
     chosen = baseline or diagnosis.analysis.baseline_name or default_baseline(study)[0]
     found, notes = find_baselines(study, chosen, diagnosis.analysis.rule)
+    notes = _with_budgets(notes, found, diagnosis)
     if not any(found.values()):
         raise WaterjarError(f"baseline '{chosen}': {next(iter(notes.values()))}")
     rows = diagnosis.table(names).rename(columns={"name": "group"})
@@ -85,6 +86,21 @@ def compare_cells(
 def main_metrics(diagnosis: Diagnosis, tests: Tests) -> list[str]:
     """What is compared where nobody names any: the few that matter; without pairs, none that is a difference itself."""
     return [name for name in diagnosis.main_metrics() if tests.paired or not find_metric(name).relative]
+
+
+def _with_budgets(notes: Mapping[str, str], found: Mapping[str, str | None], diagnosis: Diagnosis) -> dict[str, str]:
+    """The notes, and where a cell and its baseline were trained for different lengths, as recorded, that too."""
+    result, shown = diagnosis.results.get("rigidity"), diagnosis.study.cell_names
+    told = dict(notes)
+    if result is None:
+        return told
+    for cell, base, note in zip(
+        *(result[key].values.astype(str) for key in ("cell", "baseline", "budget_note")), strict=True
+    ):
+        other = found.get(cell)
+        if note and other is not None and shown[other] == base:
+            told[cell] = "; ".join(part for part in (told.get(cell, ""), note) if part)
+    return told
 
 
 def _with_improvement(table: pd.DataFrame, diagnosis: Diagnosis) -> pd.DataFrame:

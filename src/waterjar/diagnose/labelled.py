@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from waterjar.diagnose.registry import Family
-from waterjar.diagnose.result import NOT_A_NUMBER
+from waterjar.diagnose.result import NO_RUN, NOT_A_NUMBER, NOT_RECORDED
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
 from waterjar.run.join import REASON, codes_of, flags, stacked
@@ -56,7 +56,7 @@ def reasons_of(dataset: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def side_by_side(parts: Mapping[str, xr.Dataset], study: Study) -> xr.Dataset:
-    """Cells over (repeat, ...) -> one Dataset over (cell, seed, ...). Seeds that a cell lacks are `not_recorded`.
+    """Cells over (repeat, ...) -> one Dataset over (cell, seed, ...). Of seeds that a cell lacks there is `no_run`.
 
     Every cell has its name and scenario beside it.
     """
@@ -68,10 +68,24 @@ def side_by_side(parts: Mapping[str, xr.Dataset], study: Study) -> xr.Dataset:
         aligned.append(by_seed.expand_dims(cell=[cell]))
     names, cells = study.cell_names, study.cells
     scenarios = [str(cells[cell][0].config.get("scenario", "")) for cell in parts]
-    return concatenate(aligned, "cell").assign_coords(
+    joined = concatenate(aligned, "cell")
+    _say_no_run(joined, aligned)
+    return joined.assign_coords(
         name=("cell", [names[cell] for cell in parts], {"long_name": "name of the cell"}),
         scenario=("cell", scenarios, {"long_name": "scenario"}),
     )
+
+
+def _say_no_run(joined: xr.Dataset, parts: Sequence[xr.Dataset]) -> None:
+    """Of seeds that a cell never ran, say that; that the loop did not log it would not be true."""
+    ran = np.array([np.isin(joined["seed"].values, part["seed"].values) for part in parts])
+    if ran.all():
+        return
+    lacking = xr.DataArray(~ran, dims=("cell", "seed"))
+    for name, codes in joined.data_vars.items():
+        if str(name).endswith(REASON) and {"cell", "seed"} <= set(codes.dims):
+            gone = lacking.broadcast_like(codes.drop_vars(list(codes.coords))).transpose(*codes.dims).values
+            codes.values[gone & (codes.values == NOT_RECORDED)] = NO_RUN
 
 
 def stamp(dataset: xr.Dataset, family: Family, settings: BaseModel, study: Study) -> xr.Dataset:

@@ -96,6 +96,8 @@ class Metric:
     """Of a loss in the place of an accuracy: as it is, with the other direction, or without a meaning."""
     loss_units: str = ""
     """Units of a loss, where the metric has those of what it is made of."""
+    loss_name: str = ""
+    """Its long name where it is made of losses, if that of accuracies would mislead."""
     optional: bool = False
     """Whether it is measured on request alone, by a setting: else it is not in the result at all."""
     between_seeds: bool = False
@@ -221,6 +223,7 @@ def metric(
     beside: Mapping[str, Beside] | None = None,
     on_loss: OnLoss = "undefined",
     loss_units: str = "",
+    loss_name: str = "",
     optional: bool = False,
     between_seeds: bool = False,
 ) -> Callable[[Function], Function]:
@@ -250,6 +253,7 @@ def metric(
             beside=beside or {},
             on_loss=on_loss,
             loss_units=loss_units,
+            loss_name=loss_name,
             optional=optional,
             between_seeds=between_seeds,
         )

@@ -50,6 +50,11 @@ Whole = Annotated[int, Field(ge=0), Expected("a whole number from 0 on")]
 Count = Annotated[int, Field(ge=1), Expected("a whole number, at least 1")]
 Share = Annotated[float, Field(gt=0.0, lt=1.0), Expected("a number between 0 and 1")]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False), Expected("a number above 0")]
+_Chance = Annotated[float, Field(ge=0.0, lt=1.0)]
+Chance = Annotated[
+    _Chance | tuple[_Chance, ...] | None,
+    Expected("a number in [0, 1), as 1 / (number of classes), or a list of one for every task"),
+]
 Names = Annotated[
     tuple[str, ...],
     Field(min_length=1),

@@ -29,6 +29,8 @@ from waterjar.run.store import LocalStore
 from waterjar.run.study import Study
 
 _STATES = ("sealed", "open", "tampered")
+_OF_LOSSES = ("long_name", "direction", "units")
+"""What a result may say of a metric otherwise than its declaration, which is that of accuracies."""
 COLUMNS = ("family", "metric", "cell", "name", "scenario", "seed", "value", "reason")
 Watch = Callable[[str, float, int], None]
 """Called with a family's name, how many of its units are done, and how many there are."""
@@ -83,6 +85,17 @@ class Diagnosis:
                         said[str(name)] = f"{said[str(name)]} {sentence}" if str(name) in said else str(sentence)
         return said
 
+    def notes(self) -> list[tuple[str, str]]:
+        """(name of a cell, what is to be said of the order of its tasks or of chance), where there is something."""
+        said: list[tuple[str, str]] = []
+        result = self.results.get("continual")
+        if result is None:
+            return said
+        for i, name in enumerate(result["name"].values):
+            for key in ("order_note", "chance_note"):
+                said += [(str(name), str(note)) for note in dict.fromkeys(result[key].values[i].tolist()) if note]
+        return said
+
     def plain(self, rows: pd.DataFrame | None = None) -> dict[str, Any]:
         """All of it as plain data for JSON; `rows` are those of `table` that are wanted."""
         values = self.table() if rows is None else rows
@@ -97,12 +110,12 @@ class Diagnosis:
         }
 
     def declared(self, name: str) -> Metric:
-        """A metric as it was measured here: of losses, some have another direction and other units."""
+        """A metric as it was measured here: of losses, some have another name, direction and other units."""
         metric = find_metric(name)
         result = self.results.get(metric.family)
         if result is None or metric.scalar not in result:
             return metric
-        own = {key: result[metric.scalar].attrs.get(key, getattr(metric, key)) for key in ("direction", "units")}
+        own = {key: result[metric.scalar].attrs.get(key, getattr(metric, key)) for key in _OF_LOSSES}
         return dataclasses.replace(metric, **own)
 
     @property

@@ -71,6 +71,13 @@ def evaluation_sets(experiment: Experiment) -> list[EvaluationSet]:
     ]
 
 
+def evaluation_sizes(experiment: Experiment) -> dict[str, int]:
+    """How many images every recorded set has; `t2_all_normal` has those of two."""
+    found = {one.name: len(one.rows) for one in evaluation_sets(experiment)}
+    found["t2_all_normal"] = sum(found[name] for name in UNION)
+    return {name: found[name] for name in EVAL_SETS}
+
+
 @dataclass(frozen=True)
 class Normalisation:
     """Mean and deviation of the channels, as tensors."""

@@ -16,7 +16,7 @@ from waterjar.lab import checkpoint, learners, networks
 from waterjar.lab.checkpoint import BEST, LAST, Position
 from waterjar.lab.config import RunConfig, resolve_device
 from waterjar.lab.data import ImageData, channel_statistics
-from waterjar.lab.evaluation import EVAL_SETS, Normalisation, Tally, evaluate, performance
+from waterjar.lab.evaluation import EVAL_SETS, Normalisation, Tally, evaluate, evaluation_sizes, performance
 from waterjar.lab.memory import PeakMemory
 from waterjar.lab.scenarios import Epoch, Phase, phases, plain_batches
 from waterjar.lab.snapshots import Snapshots
@@ -262,6 +262,7 @@ def train(
             {**config.to_plain(), "device": target},
             seeds=[config.seed],
             eval_sets=EVAL_SETS,
+            eval_sizes=evaluation_sizes(trainer.experiment),
             tasks=TASKS,
             classes=trainer.experiment.class_names,
             probe_sets=trainer.snapshots.probe_sets,

@@ -24,6 +24,7 @@ def describe(
     probe_sets: Sequence[str] | None,
     data_fingerprint: str | None,
     unhashed: Sequence[str],
+    eval_sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Check what a recorder is opened with, and reduce it to the plain data that stands in the run's root."""
     settings = {} if config is None else plain(config)
@@ -55,9 +56,22 @@ def describe(
         "seeds": numbers,
         "tasks": names,
         "eval_sets": {str(name): int(task) for name, task in sets.items()},
+        **({} if eval_sizes is None else {"eval_sizes": _eval_sizes(eval_sizes, sets)}),
         "probe_sets": probes,
         "classes": None if classes is None else _names("classes", classes),
     }
+
+
+def _eval_sizes(sizes: object, sets: Mapping[str, int]) -> dict[str, int]:
+    """How many samples evaluation sets have, of those that are told."""
+    if not isinstance(sizes, Mapping):
+        raise WaterjarError(f"eval_sizes={sizes!r}: expected a mapping name of an eval_set -> number of its samples")
+    for name, size in sizes.items():
+        if name not in sets:
+            raise unknown_name("eval_sizes: eval_set", name, sets)
+        if _whole(f"eval_sizes['{name}']", size) < 0:
+            raise WaterjarError(f"eval_sizes['{name}']={size}: expected a number of samples, from 0 on")
+    return {str(name): int(size) for name, size in sizes.items()}
 
 
 def _seeds(settings: dict[str, Any], seeds: Sequence[int] | None) -> list[int]:

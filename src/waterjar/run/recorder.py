@@ -36,6 +36,7 @@ class Recorder:
     config : the resolved settings, plain data or a pydantic model. Identifies the run together with `seeds`.
     seeds : one seed per repeat trained at once; without it the config's `seed` or `seeds`, else 0.
     eval_sets : names, or a mapping name -> task it belongs to (-1 for none).
+    eval_sizes : how many samples the eval sets have, as name -> number: what luck allows depends on it.
     tasks : names of the tasks in order of training, or their number.
     classes : class names, for variables per class.
     probe_sets : eval sets that snapshots cover; all of them by default.
@@ -64,6 +65,7 @@ class Recorder:
         *,
         seeds: Sequence[int] | None = None,
         eval_sets: Sequence[str] | Mapping[str, int] = (),
+        eval_sizes: Mapping[str, int] | None = None,
         tasks: Sequence[str] | int = 1,
         classes: Sequence[str] | None = None,
         probe_sets: Sequence[str] | None = None,
@@ -77,7 +79,9 @@ class Recorder:
     ) -> None:
         self.path = Path(path)
         self._variables = check_variables(variables or {})
-        identity = describe(config, seeds, eval_sets, tasks, classes, probe_sets, data_fingerprint, unhashed)
+        identity = describe(
+            config, seeds, eval_sets, tasks, classes, probe_sets, data_fingerprint, unhashed, eval_sizes
+        )
         self.run_id: str = identity["run_id"]
         self.cell_id: str = identity["cell_id"]
         self._eval_sets = list(identity["eval_sets"])

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.accuracies import check_accuracies
 from waterjar.run.arrays import cast, to_numpy
 from waterjar.run.schema import REASONS, Missing, Variable
 
@@ -87,7 +88,10 @@ def step_row(value: object, variable: Variable, sizes: Sizes, eval_sets: Sequenc
     else:
         values, reasons = _part(value, dims, sizes, name)
     reasons[np.isnan(values) & (reasons == 0)] = _NOT_A_NUMBER
-    return Row(cast(values, dtype, name), reasons if reasons.any() else None, dims, variable)
+    stored = cast(values, dtype, name)
+    if variable.accuracy:
+        check_accuracies(stored, name)
+    return Row(stored, reasons if reasons.any() else None, dims, variable)
 
 
 def _part(value: object, dims: tuple[str, ...], sizes: Sizes, name: str) -> tuple[Array, NDArray[np.uint8]]:

@@ -21,16 +21,22 @@ SCHEMA_VERSION = 1
 
 Direction = Literal["higher", "lower", "none"]
 
-REASONS = (
-    "present",  # the value is there
-    "not_recorded",  # this variable was not logged at this step
-    "not_a_number",  # NaN was what the training loop handed over
-    "empty_set",  # the evaluation set had no sample
-    "run_ended",  # another run of the cell is longer
-    "never_reached",  # right-censored: the threshold was not reached
-    "undefined",  # the definition has no value here (0/0 and the like)
-)
-"""Why a value is missing. The position is the code stored in `<name>_reason`."""
+MEANINGS = {
+    "present": "the value is there",
+    "not_recorded": "the training loop did not log it",
+    "not_a_number": "the training loop logged NaN",
+    "empty_set": "the evaluation set had no sample",
+    "run_ended": "another run of the cell is longer",
+    "never_reached": "censored: the threshold was not reached within the run",
+    "undefined": "the definition has no value here",
+    "chance_unknown": "how many classes compete is not known: pass classes= or --set chance=0.5",
+    "no_baseline": "there is no baseline to compare with",
+    "no_run": "there is no run of this seed, of the learner or of its baseline",
+    "no_eval_set": "no evaluation set belongs to the task: pass eval_sets={name: number of its task}",
+}
+"""Why a value is missing, and what that means. New ones are appended: a code never changes."""
+REASONS = tuple(MEANINGS)
+"""The position is the code stored in `<name>_reason`."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,8 @@ class Variable:
     long_name: str
     units: str = "1"
     direction: Direction = "none"
+    accuracy: bool = False
+    """Whether its numbers are accuracies, which lie in [0, 1]: a recorder refuses others."""
 
     def __post_init__(self) -> None:
         if not self.dims or not all(isinstance(dim, str) and dim for dim in self.dims):
@@ -83,28 +91,33 @@ _EVAL = ("step", "eval_set", "repeat")
 _BY_CLASS = ("step", "eval_set", "class", "repeat")
 _STEP = ("step", "repeat")
 
+
+def _accuracy(dims: tuple[str, ...], long_name: str) -> Variable:
+    return Variable(dims, long_name, "1", "higher", accuracy=True)
+
+
 _PERFORMANCE = {
-    "accuracy": Variable(_EVAL, "accuracy over all samples, all classes competing", "1", "higher"),
-    "macro_accuracy": Variable(_EVAL, "mean over classes of the accuracy per class", "1", "higher"),
-    "top5_accuracy": Variable(_EVAL, "share of samples with the label among the five highest", "1", "higher"),
+    "accuracy": _accuracy(_EVAL, "accuracy over all samples, all classes competing"),
+    "macro_accuracy": _accuracy(_EVAL, "mean over classes of the accuracy per class"),
+    "top5_accuracy": _accuracy(_EVAL, "share of samples with the label among the five highest"),
     "loss": Variable(_EVAL, "mean loss", "nat", "lower"),
-    "class_accuracy": Variable(_BY_CLASS, "accuracy per class, all classes competing", "1", "higher"),
-    "task_accuracy": Variable(_EVAL, "accuracy, only the classes of the set's task competing", "1", "higher"),
-    "task_macro_accuracy": Variable(_EVAL, "as macro_accuracy, only the task's classes competing", "1", "higher"),
-    "task_class_accuracy": Variable(_BY_CLASS, "as class_accuracy, only the task's classes competing", "1", "higher"),
+    "class_accuracy": _accuracy(_BY_CLASS, "accuracy per class, all classes competing"),
+    "task_accuracy": _accuracy(_EVAL, "accuracy, only the classes of the set's task competing"),
+    "task_macro_accuracy": _accuracy(_EVAL, "as macro_accuracy, only the task's classes competing"),
+    "task_class_accuracy": _accuracy(_BY_CLASS, "as class_accuracy, only the task's classes competing"),
 }
 
 GROUPS: dict[str, dict[str, Variable]] = {
     "performance": _PERFORMANCE,
     "train": {
         "loss": Variable(_STEP, "mean training loss since the step before", "nat", "lower"),
-        "accuracy": Variable(_STEP, "training accuracy since the step before", "1", "higher"),
+        "accuracy": _accuracy(_STEP, "training accuracy since the step before"),
         "learning_rate": Variable(_STEP, "learning rate"),
         "gradient_norm": Variable(_STEP, "norm of the gradient of the training loss"),
     },
     "expert": {
         **_PERFORMANCE,
-        "train_accuracy": Variable(_STEP, "training accuracy of the task's fresh network", "1", "higher"),
+        "train_accuracy": _accuracy(_STEP, "training accuracy of the task's fresh network"),
         "train_loss": Variable(_STEP, "training loss of the task's fresh network", "nat", "lower"),
     },
     "resources": {

@@ -146,7 +146,7 @@ class TestOneRun:
         assert float(found["remembering_mean"][0]) == pytest.approx((0.2 - 0.6) / 0.8)
         np.testing.assert_allclose(found["chance"], [[0.5, 1 / 3]])
         unknown = measure(run, variable="task_accuracy")  # three classes, but not all of them compete
-        assert why(unknown, "remembering_mean") == ["not_recorded"]
+        assert why(unknown, "remembering_mean") == ["chance_unknown"]
         assert "1 / its classes for every task" in str(unknown["chance_note"].values[0])
         assert float(unknown["backward_transfer"][0]) == pytest.approx(-0.2)
 
@@ -155,13 +155,17 @@ class TestOneRun:
         corrected = {"remembering", "zero_shot", "forward_transfer", "forgetting_rate", "max_dip"}
         for name, expected in BY_HAND.items():
             if name.removesuffix("_mean") in corrected:
-                assert set(why(found, name)) == {"not_recorded"}
+                assert set(why(found, name)) == {"chance_unknown"}
             else:
                 np.testing.assert_allclose(found[name], [expected], atol=1e-12, err_msg=name)
         pairs = [code for name in IN_PAIRS for code in why(found, name)]
-        assert pairs.count("not_recorded") == 4 * 3 and pairs.count("undefined") == 4 * 6  # not covered: not looked for
-        assert why(found, "chance") == ["not_recorded"] * 3
-        assert "give chance=1/K" in str(found["chance_note"].values[0])
+        assert (
+            pairs.count("chance_unknown") == 4 * 3 and pairs.count("undefined") == 4 * 6
+        )  # not covered: not looked for
+        assert why(found, "chance") == ["chance_unknown"] * 3
+        assert "pass classes= to the Recorder, or give chance=1/K (--set chance=0.5" in str(
+            found["chance_note"].values[0]
+        )
         assert measure(record(tmp_path / "other"))["chance_note"].values.tolist() == [""]
 
     def test_refusals(self, run, tmp_path):
@@ -210,18 +214,18 @@ class TestEvalSets:
         with pytest.raises(WaterjarError, match=r"several eval sets, 't2 seen', 't2 unseen': say which"):
             measure(run)
 
-    def test_a_task_without_one_was_not_recorded(self, tmp_path):
+    def test_a_task_without_one_says_so(self, tmp_path):
         found = measure(self.recorded(tmp_path / "run", {"first": 0, "none": -1}))
-        assert why(found, "average_accuracy") == ["not_recorded"]
+        assert why(found, "average_accuracy") == ["no_eval_set"]
         assert float(found["backward_transfer"][0]) == pytest.approx(-0.2)
         assert why(found, "remembering_mean") == ["present"]
-        assert why(found, "zero_shot_mean") == ["not_recorded"]
+        assert why(found, "zero_shot_mean") == ["no_eval_set"]
 
     def test_a_run_that_knows_no_tasks_has_nothing_to_tell(self, tmp_path):
         run = record(tmp_path / "run", eval_sets=["a", "b", "c"], classes=None)
         found = measure(run)
         for metric in FAMILY.metrics.values():
-            assert "present" not in why(found, metric.scalar)
+            assert set(why(found, metric.scalar)) == {"no_eval_set"}
 
 
 class TestWhatIsMissing:
@@ -355,7 +359,7 @@ class TestStudy:
             codes = found[f"{name}_reason"]
             over_all = name in ("average_accuracy", "average_anytime_accuracy")
             assert REASONS[int(codes.sel(cell="joint", seed=5))] == ("present" if over_all else "undefined")
-            assert REASONS[int(codes.sel(cell="joint", seed=3))] == "not_recorded"
+            assert REASONS[int(codes.sel(cell="joint", seed=3))] == "no_run"
 
     def test_order_of_seeds_changes_nothing(self, tmp_path):
         rng = np.random.default_rng(0)

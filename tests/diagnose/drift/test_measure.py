@@ -19,6 +19,7 @@ from waterjar.diagnose.registry import forget, metric
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.study import diagnose
 from waterjar.errors import WaterjarError
+from waterjar.run import rows
 from waterjar.run.schema import REASONS
 
 STEPS, SAMPLES, UNITS = 6, 9, 4
@@ -314,4 +315,14 @@ def test_a_run_without_features(tmp_path: Path) -> None:
     with waterjar.Recorder(tmp_path / "run", {}, eval_sets=["a"]) as recorder:
         recorder.log(epoch=0, performance={"accuracy": [0.5]})
     with pytest.raises(WaterjarError, match="has recorded no features"):
+        drift.measure(waterjar.open_run(tmp_path / "run"))
+
+
+def test_accuracies_in_percent_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "check_accuracies", lambda values, name: None)  # a run of before it was refused
+    with waterjar.Recorder(tmp_path / "run", {}, eval_sets={"a": 0}) as recorder:
+        recorder.once("probe_samples", label=np.array([[[0, 1, 0, 1]]]))
+        features = np.random.default_rng(0).random((1, 1, 4, 3))
+        recorder.log(epoch=1, performance={"accuracy": [50.0]}, snapshot={"features": {"last": features}})
+    with pytest.raises(WaterjarError, match="accuracy of .*has 50 .*Divide percentages by 100"):
         drift.measure(waterjar.open_run(tmp_path / "run"))

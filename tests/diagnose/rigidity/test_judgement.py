@@ -111,7 +111,7 @@ class TestEqualSeeds:
         assert "all three" not in str(found["sentence"])
         assert ("would show the sign of PD" in str(found["sentence"])) == (float(found["pd_seeds_needed"]) > 3)
         farther = judged(side_of([3, 3, 3], 8, [0.65, 0.7, 0.62], [0.1, 0.1, 0.2], every=2.0), other)
-        assert float(farther["ad_seeds_needed"]) == 2
+        assert float(farther["ad_seeds_needed"]) == 6  # as equal differences in accuracy: by a sign test
 
 
 class TestWords:

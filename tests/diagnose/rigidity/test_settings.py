@@ -80,6 +80,7 @@ WRONG = {
     "margin": [*NO_NUMBERS, -0.1, 1.5, float("inf")],
     "confidence": [*NO_NUMBERS, 0, 1, 2, 95, -1],
     "power": [*NO_NUMBERS, 0, 1, 0.05, 80],
+    "chance": ["abc", -0.1, 1.0, 1, True, ["x"], [0.5, 2], NAN],
     "composite": ["maybe", "yes", 1, 0, None, [True]],
     "weights": [3, "abc", None, [1, 2], [1, 2, 3, 4], [1, 2, "x"], [1, 2, NAN], [1, 2, float("inf")], np.eye(3)],
     "rng_seed": ["abc", -1, 1.5, True, None, [1]],

@@ -58,6 +58,7 @@ def test_what_is_recorded(whole: Run, glyphs: ImageData) -> None:
     performance = whole["performance"]
     assert performance.accuracy.dims == ("step", "eval_set", "repeat")
     assert performance.eval_set.values.tolist() == ["task_000", "task_001", "task_002"]
+    assert whole.attributes["eval_sizes"] == {"task_000": 12, "task_001": 12, "task_002": 12}
     assert performance.epoch.values.tolist() == [0, 1, 2] * 3
     assert performance.total_epoch.values.tolist() == [0, 1, 2, 2, 3, 4, 4, 5, 6]
     assert performance.train_task.values.tolist() == [f"task_{k:03d}" for k in (0, 0, 0, 1, 1, 1, 2, 2, 2)]

@@ -45,7 +45,7 @@ def result(patterns: list[str], sfr: list[tuple[float, float]], reached: list[in
             "sfr_mean": ("cell", list(mean)),
             "sfr_low": ("cell", list(low)),
             "random_mask_damage_mean": ("cell", more.get("elsewhere", [0.01] * n)),
-            "budget": ("cell", [10.0] * n),
+            "learner_budget": ("cell", more.get("budgets", [10.0] * n)),
             "adaptation_epoch": (("cell", "seed"), epochs),
             "adaptation_epoch_reason": (("cell", "seed"), np.where(np.isnan(epochs), more.get("why", 5), 0)),
             **{f"{key}_n": ("cell", more.get("n", [3] * n)) for key in ("ad", "ad_restricted", "pd", "sfr_rel")},
@@ -71,6 +71,18 @@ def test_a_headline_groups_learners_by_what_they_show() -> None:
     assert "d is not settled by 3 seeds" in told[0]
     assert told[1].startswith("All of them, the baseline included, lean on the shortcut: masking it costs 0.500")
     assert told[2] == "d never reaches 60 % on the shortcut classes within 10 epochs."
+
+
+def test_the_floor_and_who_did_not_learn_are_named() -> None:
+    shown = ["bound_by_floor", "bound_by_floor", "nobody_learned", "baseline"]
+    (told, _) = headline(result(shown, [(0.5, 0.4)] * 4, [3] * 4), SETTINGS)
+    assert "a and b are bound by the floor: with the shortcut masked neither they nor the baseline is clearly" in told
+    assert "c has not learned the shortcut classes, nor has the baseline: there is no verdict" in told
+
+
+def test_never_reached_is_within_the_epochs_of_who_did_not() -> None:
+    told = headline(result(["inconclusive", "baseline"], [(0.5, 0.4)] * 2, [0, 3], budgets=[9.0, 30.0]), SETTINGS)
+    assert "a never reaches 60 % on the shortcut classes within 9 epochs" in " ".join(told)
 
 
 def test_what_intervals_do_not_carry_is_not_claimed() -> None:

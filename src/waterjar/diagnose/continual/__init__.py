@@ -28,7 +28,6 @@ from waterjar.diagnose.continual._remembering import remembering
 from waterjar.diagnose.continual._settings import (
     REFERENCES,
     AccuracyVariable,
-    Chance,
     MetricType,
     Reference,
     Small,
@@ -37,7 +36,7 @@ from waterjar.diagnose.continual._stability_gap import min_accuracy, worst_case_
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.continual._zero_shot import zero_shot
 from waterjar.diagnose.registry import Family
-from waterjar.diagnose.settings import Names, settings_of
+from waterjar.diagnose.settings import Chance, Names, settings_of
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 
@@ -83,9 +82,11 @@ def measure(
 ) -> xr.Dataset:
     """Every metric of the family: over (repeat, ...) of a run, over (cell, seed, ...) of a study.
 
-    Pairs of tasks stand at (train_task, eval_task), both in the order of training. Metrics with more than one number
-    per repeat have `<name>_mean`, their mean over tasks, `<name>_n`, how many values that is over, and
-    `<name>_n_undefined`, how many it leaves out as undefined.
+    Pairs of tasks stand at (train_task, eval_task), both in the order of training, which is the one recorded, whatever
+    was declared; `order_note` says where they differ. A task that is trained again after others is an error.
+
+    Metrics with more than one number per repeat have `<name>_mean`, their mean over tasks, `<name>_n`, how many values
+    that is over, and `<name>_n_undefined`, how many it leaves out as undefined.
 
     Over which tasks: a run's tasks are those it trains and those that have an eval set (`tasks` and `n_tasks` name and
     count them). ACC and AAA take a task that is never trained on its own as it was evaluated, and are there for joint
@@ -110,8 +111,8 @@ def measure(
     eval_sets : one per task, by name. Left out: the task's only one, else the only one called `..._all`, else the only
         one called `..._all_normal`.
     chance : one number, or one per task. Left out: 1 / classes of the run. Where these are not recorded (and of
-        task_accuracy), what is above chance is `not_recorded` (remembering, zero_shot, forward_transfer,
-        forgetting_rate, max_dip; `chance_note` says so), and the rest is there.
+        task_accuracy), what is above chance is missing as `chance_unknown` (remembering, zero_shot, forward_transfer,
+        forgetting_rate, max_dip; `chance_note` says what would help), and the rest is there.
     floor_at_chance : values below chance count as chance.
     bounded, eps : see `remembering`.
     forgetting_reference : "max", "learned" or "max_or_last", see `forgetting`.
@@ -120,5 +121,5 @@ def measure(
 
 
 FAMILY = Family(
-    "continual", "Continual learning", "cell", ("performance",), {TaskCurves: ("repeat",)}, Cell, measure, version=2
+    "continual", "Continual learning", "cell", ("performance",), {TaskCurves: ("repeat",)}, Cell, measure, version=3
 )

@@ -43,6 +43,7 @@ def change(matrix: Floats) -> Floats:
     needs=("performance/accuracy",),
     symbol="BWT",
     on_loss="same",
+    loss_name="backward transfer: mean fall of the loss on earlier tasks from when they were learned to the end",
     loss_units="nat",
 )
 def _backward_transfer(curves: TaskCurves) -> Result:

@@ -70,6 +70,7 @@ def fall(matrix: Floats, reference: str) -> Floats:
     summary="forgetting_mean",
     matters=3,
     on_loss="same",
+    loss_name="forgetting: rise of an earlier task's loss from its reference (the lowest so far by default) to the end",
     loss_units="nat",
 )
 def _forgetting(curves: TaskCurves) -> Result:

@@ -67,6 +67,7 @@ def slope(values: Floats, t: Floats) -> Floats:
     dims=("train_task", "eval_task"),
     summary="forgetting_rate_mean",
     on_loss="flipped",
+    loss_name="forgetting rate: slope of the loss on an earlier task while a later one is trained",
     loss_units="nat/epoch",
 )
 def _forgetting_rate(curves: TaskCurves) -> Result:

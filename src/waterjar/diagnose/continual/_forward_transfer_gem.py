@@ -46,6 +46,7 @@ def gain(matrix: Floats, start: Floats) -> Floats:
     needs=("performance/accuracy",),
     symbol="FWT",
     on_loss="same",
+    loss_name="forward transfer of GEM: loss on a task before any training, over that just before its training",
     loss_units="nat",
 )
 def _forward_transfer_gem(curves: TaskCurves) -> Result:

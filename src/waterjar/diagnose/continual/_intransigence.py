@@ -42,6 +42,7 @@ def intransigence(R: ArrayLike, reference: ArrayLike) -> Result:
     dims=("eval_task",),
     summary="intransigence_mean",
     on_loss="same",
+    loss_name="intransigence: final loss of the network with a past minus that of a task's fresh expert",
     loss_units="nat",
 )
 def _intransigence(curves: TaskCurves) -> Result:

@@ -16,7 +16,8 @@ def learning_time(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:
     """tau(i) = (integral of b)^2 / integral of b^2, b(t) = P_end - P(t) of task i while it is trained.
 
     Small: learned in a step. A curve that never moves (b = 0) has 0. Of a single evaluation there is no time to tell:
-    NaN. Chance correction cancels, and so does the sign: accuracy and loss are treated alike.
+    NaN. Chance correction cancels, and so does the sign: accuracy and loss are treated alike. Of recorded runs,
+    `floor_at_chance` does not cancel: what lies below chance then counts as chance here, too.
 
     Parameters
     ----------
@@ -50,11 +51,15 @@ def spread(own: Floats, x: Floats) -> Floats:
     direction="lower",
     range=(0, np.inf),
     citation="defined here: participation ratio of what is still to be learned",
+    version=2,
     needs=("performance/accuracy",),
     dims=("eval_task",),
     summary="learning_time_mean",
     matters=6,
     on_loss="same",
+    loss_name="learning time: epochs over which the fall of a task's loss is spread",
 )
 def _learning_time(curves: TaskCurves) -> Result:
+    if curves.settings.floor_at_chance and not curves.is_loss:
+        return Result.of(spread(own_curves(curves.corrected), curves.epochs), learned(curves.corrected_reasons))
     return Result.of(spread(own_curves(curves.raw), curves.epochs), learned(curves.reasons))

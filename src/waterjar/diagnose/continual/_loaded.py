@@ -13,7 +13,7 @@ from waterjar.diagnose.continual._settings import variable_read
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Direction, Metric
-from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
+from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED, Result
 from waterjar.run.join import REASON
 
 _COORDINATES = ("step", "epoch", "train_task_index", "eval_set", "eval_task", "repeat", "seed")
@@ -39,8 +39,8 @@ class Cell(Loaded):
         self.task_names = list(about["tasks"])
         tasks = np.asarray(self.curves.tasks)
         labels = {
-            "train_task": ("train_task", tasks, {"long_name": "task in training, by its place in the order"}),
-            "eval_task": ("eval_task", tasks, {"long_name": "task evaluated, by its place in the order"}),
+            "train_task": ("train_task", tasks, {"long_name": "task in training, by its place in tasks="}),
+            "eval_task": ("eval_task", tasks, {"long_name": "task evaluated, by its place in tasks="}),
         }
         super().__init__(unit, labels, {"eval_sets": ", ".join(self.curves.eval_sets.values())})
 
@@ -53,6 +53,8 @@ class Cell(Loaded):
         changed: dict[str, Any] = {}
         if self.curves.is_loss and metric.on_loss == "flipped":
             changed["direction"] = _OTHER_WAY[metric.direction]
+        if self.curves.is_loss and metric.loss_name:
+            changed["long_name"] = metric.loss_name
         if self.curves.is_loss and metric.loss_units:
             low = 0.0 if metric.range[0] == 0 else -np.inf
             changed |= {"units": metric.loss_units, "valid_min": low, "valid_max": np.inf}
@@ -93,15 +95,24 @@ class Cell(Loaded):
             found[f"{metric.name}_{end}"] = xr.Variable(("repeat",), number, about)
         return found
 
+    def _order_note(self) -> str:
+        """What is to be said where the recorded order of training is not the declared one; else nothing."""
+        tasks = self.curves.tasks
+        if list(tasks) == sorted(tasks):
+            return ""
+        recorded, declared = (", ".join(self.task_names[task] for task in order) for order in (tasks, sorted(tasks)))
+        return f"trained in the order {recorded}, declared as {declared}: the recorded order counts"
+
     def close(self, found: Variables) -> Variables:
         """Chance, and which tasks averages are over."""
         curves, repeats = self.curves, len(self.curves.final)
         chance = np.broadcast_to(curves.chance, (repeats, len(curves.tasks)))
-        unknown = np.where(np.isnan(chance), np.uint8(NOT_RECORDED if curves.chance_note else UNDEFINED), np.uint8(0))
+        unknown = np.where(np.isnan(chance), np.uint8(CHANCE_UNKNOWN if curves.chance_note else UNDEFINED), np.uint8(0))
         about = {"long_name": "chance that performance was corrected for", "units": "1"}
         made = variable("chance", ("repeat", "eval_task"), chance, unknown, about)
         words = {
             "chance_note": (curves.chance_note, "why chance is not known, and what would help"),
+            "order_note": (self._order_note(), "where tasks were trained in another order than declared: which counts"),
             "tasks": (", ".join(self.task_names[task] for task in curves.eval_sets), "tasks that averages are over"),
         }
         for name, (text, says) in words.items():

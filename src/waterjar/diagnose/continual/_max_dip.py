@@ -50,6 +50,7 @@ def dips_from(ends: Floats, array: Floats) -> Floats:
     dims=("train_task", "eval_task"),
     summary="max_dip_mean",
     on_loss="same",
+    loss_name="largest dip: farthest that an earlier task's loss strays from what was learned while a later one trains",
     loss_units="nat",
 )
 def _max_dip(curves: TaskCurves) -> Result:

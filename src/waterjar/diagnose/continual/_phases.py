@@ -106,8 +106,7 @@ def cut(
         times = epoch[found]
         if (np.diff(times) <= 0).any():
             raise WaterjarError(
-                f"{where}: the epochs of a task do not rise: {times.tolist()}. A task that is trained twice has no one "
-                "curve: record the second time as a task of its own"
+                f"{where}: the epochs of a task do not rise: {times.tolist()}. Expected one curve, over rising epochs"
             )
         lead = int(goes_on and times[0] > 0 and found[0] > 0)
         size = lead + len(found)

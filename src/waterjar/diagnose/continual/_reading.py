@@ -13,8 +13,9 @@ from waterjar.diagnose.continual._eval_sets import choose_eval_sets
 from waterjar.diagnose.continual._phases import Phases, Rows, cut, finished, nothing
 from waterjar.diagnose.continual._settings import chances, variable_read
 from waterjar.diagnose.continual._task_curves import TaskCurves
-from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
+from waterjar.diagnose.result import NO_EVAL_SET, NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
 from waterjar.errors import WaterjarError
+from waterjar.run.accuracies import check_accuracies
 from waterjar.run.join import REASON
 
 
@@ -24,10 +25,10 @@ def read_curves(
     """The curves of a cell, from groups as `load_group` gives them.
 
     Joint training has no order of tasks: only what is over all tasks at once is there, the rest is `undefined`. A
-    trained task without an eval set has `not_recorded` curves.
+    trained task without an eval set has no curves: `no_eval_set`.
     """
     index, epoch = performance["train_task_index"].values, performance["epoch"].values
-    trained = tuple(int(i) for i in np.unique(index[index >= 0]))
+    trained = order_of_training(index, performance["step"].values, where)
     chosen = choose_eval_sets(performance, trained, settings.eval_sets, where) or {0: ""}
     everyone = tuple(chosen)
     values, codes = columns(performance, tuple(chosen.values()), variable_read(settings), where)
@@ -41,7 +42,7 @@ def read_curves(
         tasks = trained
         overall = phases([np.flatnonzero(index == task) for task in trained])
         network = overall.of_tasks([everyone.index(task) for task in trained])
-        counted = np.array([[task <= now or task not in trained for task in everyone] for now in trained])
+        counted = np.array([[task not in trained[place:] for task in everyone] for place in range(1, len(trained) + 1)])
         lacking = _lacking(trained, everyone, is_open)
         fresh = _experts(performance, expert, chosen, trained, settings, where)
     else:
@@ -73,6 +74,27 @@ def read_curves(
     )
 
 
+def order_of_training(index: Rows, steps: Rows, where: str) -> tuple[int, ...]:
+    """The tasks in the order in which they were trained, whatever order was declared; joint training is none of them.
+
+    A task that is visited again, with others in between, has no one curve: an error, until runs record visits.
+
+    >>> order_of_training(np.array([1, 1, -1, 0]), np.arange(4), "run")
+    (1, 0)
+    """
+    begins = np.flatnonzero(np.diff(index, prepend=-2) != 0) if len(index) else np.empty(0, np.intp)
+    visits = [int(index[place]) for place in begins if index[place] >= 0]
+    for number, task in enumerate(visits):
+        if task in visits[:number]:
+            again = [place for place in begins if index[place] == task][1]
+            raise WaterjarError(
+                f"{where}: task {task} is trained again from step {steps[again]} on, after others. A task that is "
+                "trained twice has no one curve, and its visits are never merged: record the second time as a task of "
+                "its own, in tasks=[...]"
+            )
+    return tuple(visits)
+
+
 def _last_phase(index: Rows) -> Rows:
     """The steps at the end in which the same task, or all tasks at once, are trained."""
     if not len(index):
@@ -88,7 +110,8 @@ def _lacking(trained: Sequence[int], everyone: Sequence[int], is_open: Bools) ->
     [6, 4]
     """
     untrained = set(everyone) - set(trained)
-    skipped = any(task < max(trained) for task in untrained)
+    as_declared = list(trained) == sorted(trained)  # else nobody knows which task would come next
+    skipped = as_declared and any(task < max(trained) for task in untrained)
     code = np.where(is_open & (not skipped), RUN_ENDED, UNDEFINED)
     return np.where(bool(untrained), code, 0).astype(np.uint8)
 
@@ -106,7 +129,10 @@ def columns(dataset: xr.Dataset, sets: Sequence[str], name: str, where: str) -> 
         codes: Codes = dataset[name + REASON].transpose("repeat", "eval_set", "step").values[:, places]
     else:
         codes = np.where(np.isnan(values), np.uint8(NOT_A_NUMBER), np.uint8(0))
+    if name != "loss":
+        check_accuracies(values, f"{where}: {name} of (repeat, task, step)")
     codes[:, absent] = NOT_RECORDED
+    codes[:, [not chosen for chosen in sets]] = NO_EVAL_SET
     return values, codes
 
 
@@ -128,6 +154,7 @@ def _experts(
         return nothing((len(seeds), len(tasks)), NOT_RECORDED)
     values, codes = columns(expert, [chosen[task] for task in tasks], variable_read(settings), f"{where}, /expert")
     index, epoch = expert["train_task_index"].values, expert["epoch"].values
+    order_of_training(index, expert["step"].values, f"{where}, /expert")
     table = len(index) == 1
     rows = [np.arange(1) if table else np.flatnonzero(index == task) for task in tasks]
     done = finished(rows, expert["last_row"].values, expert["is_open"].values & (not table))

@@ -48,6 +48,7 @@ def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
     summary="remembering_mean",
     matters=4,
     on_loss="flipped",
+    loss_name="remembering: loss on an earlier task while a later one is trained, relative to as learned",
 )
 def _remembering(curves: TaskCurves) -> Result:
     values = ratios(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)

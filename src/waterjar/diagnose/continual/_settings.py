@@ -17,11 +17,6 @@ Reference = Literal["max", "learned", "max_or_last"]
 REFERENCES: tuple[str, ...] = get_args(Reference)
 """What forgetting is measured from, see `forgetting`."""
 
-_Chance = Annotated[float, Field(ge=0.0, lt=1.0)]
-Chance = Annotated[
-    _Chance | tuple[_Chance, ...] | None,
-    Expected("a number in [0, 1), as 1 / (number of classes), or a list of one for every task"),
-]
 Small = Annotated[float, Field(ge=0.0, allow_inf_nan=False), Expected("a small number that is not below 0, as 1e-8")]
 
 
@@ -40,12 +35,12 @@ def chances(settings: Any, tasks: Sequence[int], classes: int | None, where: str
         if settings.variable == "task_accuracy":
             return unknown, (
                 "of task_accuracy only a task's own classes compete, and how many there are is not recorded: "
-                "give chance=[...], 1 / its classes for every task"
+                "give chance=[...], 1 / its classes for every task (--set chance=0.5 where all have two)"
             )
         if not classes:
             return unknown, (
                 "the run has not recorded its classes, which accuracy above chance needs: "
-                "give chance=1/K, or record with Recorder(classes=[...])"
+                "pass classes= to the Recorder, or give chance=1/K (--set chance=0.5 of two classes)"
             )
         return (1 / classes,) * len(tasks), ""
     if isinstance(settings.chance, tuple):

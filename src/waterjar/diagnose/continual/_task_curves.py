@@ -12,7 +12,7 @@ from waterjar.diagnose.continual._arrays import Bools, learned, own_curves
 from waterjar.diagnose.continual._chance import above_chance
 from waterjar.diagnose.continual._integrate import integrate
 from waterjar.diagnose.continual._phases import Phases
-from waterjar.diagnose.result import NOT_RECORDED, Codes, Floats, Result
+from waterjar.diagnose.result import CHANCE_UNKNOWN, NOT_RECORDED, Codes, Floats, Result
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class TaskCurves:
     @property
     def corrected_reasons(self) -> Codes:
         """(repeat, train_task, eval_task): why `corrected` is missing."""
-        return np.maximum(self.reasons, self._chance_reason)
+        return self._or_chance(self.reasons)
 
     @property
     def corrected_end_reasons(self) -> Codes:
         """(repeat, train_task, eval_task): why `corrected_ends` are missing."""
-        return np.maximum(self.end_reasons, self._chance_reason)
+        return self._or_chance(self.end_reasons)
 
     @cached_property
     def integrated(self) -> Floats:
@@ -150,9 +150,9 @@ class TaskCurves:
     def _by_end(self) -> bool:
         return bool(self.settings.integrator == "final")
 
-    @property
-    def _chance_reason(self) -> np.uint8:
-        return np.uint8(NOT_RECORDED if self.chance_note else 0)
+    def _or_chance(self, reasons: Codes) -> Codes:
+        """Why values above chance are missing: because the raw ones are, else because chance is not known."""
+        return np.where(reasons > 0, reasons, np.uint8(CHANCE_UNKNOWN if self.chance_note else 0))
 
     def _above_chance(self, values: Floats, chance: Floats) -> Floats:
         if self.is_loss:

@@ -14,6 +14,7 @@ from waterjar.diagnose.drift.inputs import LayerSnapshot
 from waterjar.diagnose.drift.readouts import Readouts
 from waterjar.diagnose.result import NOT_RECORDED, Result
 from waterjar.diagnose.snapshots import RunArrays
+from waterjar.run.accuracies import check_accuracies
 from waterjar.run.reader import Run
 
 
@@ -90,6 +91,7 @@ class RunSnapshots:
                 for e, name in enumerate(eval_sets):
                     if label in steps and name in names and name in self.sets:
                         found[:, s, e] = accuracy[steps[label], names.index(name)]
+            check_accuracies(found, f"{self.arrays.path}: accuracy of (repeat, snapshot, eval_set)")
         return Result.of(found, NOT_RECORDED)
 
 

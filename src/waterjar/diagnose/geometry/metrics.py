@@ -31,7 +31,10 @@ _MEASURES = {
     "capacity_approx": _Measure("capacity by the formula without utility", "(1 + R^-2) / D", "higher", (0, _INF)),
     "dimension": _Measure("effective dimension of the manifolds", "E[b] / P", "lower", (0, _INF), "D", 2),
     "radius": _Measure("effective radius of the manifolds", "sqrt(E[c] / E[b - c])", "lower", (0, _INF), "R", 3),
-    "utility": _Measure("share of the projection that axes explain", "E[c] / E[a]", "none", (0, 1)),
+    "utility": _Measure(
+        "projection that axes explain, relative to all of it; above 1 where centres work against axes", "E[c] / E[a]",
+        "none", (0, _INF),
+    ),
     "center_alignment": _Measure(
         "cosine of centres, mean over pairs", "E cos(S0_mu, S0_nu), mu != nu", "lower", (-1, 1)
     ),

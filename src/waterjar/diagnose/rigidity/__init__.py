@@ -24,7 +24,7 @@ from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
 from waterjar.diagnose.rigidity.reliance import shortcut_reliance
 from waterjar.diagnose.rigidity.side import EvalSets
 from waterjar.diagnose.rigidity.worst_group import worst_group_accuracy
-from waterjar.diagnose.settings import Count, Expected, Share, Whole, each_once, finite, settings_of
+from waterjar.diagnose.settings import Chance, Count, Expected, Share, Whole, each_once, finite, settings_of
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 
@@ -73,6 +73,7 @@ def measure(
     margin: Margin = 0.05,
     confidence: Share = 0.95,
     power: Share = 0.8,
+    chance: Chance = None,
     composite: bool = False,
     weights: Weights = WEIGHTS,
     rng_seed: Whole = 0,
@@ -89,6 +90,8 @@ def measure(
     thresholds : the grid of `ad_by_threshold`.
     margin : below it, by upper bounds, deficit and added reliance count as `benign_transfer`.
     confidence, power : of intervals, and of the number of seeds that would settle it.
+    chance : accuracy of guessing, one number or one per task (that of the last counts). Left out: 1 / classes of the
+        run; where these are not recorded (and of task_macro_accuracy) `reliance_share` is `chance_unknown`.
     composite, weights : also one signed number, 0.4 AD/budget + 0.4 PD + 0.2 SFR_rel.
     rng_seed : of the bootstrap of the restricted-mean difference.
 
@@ -108,7 +111,7 @@ FAMILY = Family(
     inputs={Pair: ("repeat",)},
     load=Cell,
     signature=measure,
-    version=3,
+    version=4,
     compared=True,
     check=check_power,
 )

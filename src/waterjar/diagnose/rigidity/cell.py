@@ -12,10 +12,11 @@ from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Unit, Variables
 from waterjar.diagnose.over_seeds import seed_variables
 from waterjar.diagnose.registry import find_family
-from waterjar.diagnose.result import NEVER_REACHED, UNDEFINED
+from waterjar.diagnose.result import NEVER_REACHED, NO_BASELINE, NOT_RECORDED, UNDEFINED
 from waterjar.diagnose.rigidity.injection import patched_images
 from waterjar.diagnose.rigidity.judgement import judge
 from waterjar.diagnose.rigidity.pair import make_pair
+from waterjar.diagnose.rigidity.remarks import budget_note
 from waterjar.diagnose.rigidity.restricted_delay import bootstrap
 from waterjar.diagnose.rigidity.side import read_side
 from waterjar.diagnose.rigidity.threshold_grid import grid_over_seeds
@@ -26,8 +27,9 @@ from waterjar.run.join import REASON
 WORDS = {
     "baseline": "name of the cell that this one is compared with; empty for none",
     "baseline_note": "what is to be said about that choice",
+    "budget_note": "where learner and baseline were trained for different lengths, as recorded: how long; else empty",
     "ad_judged_by": "variable whose interval tells the sign of AD: ad, or ad_restricted where a seed is censored",
-    "pattern": "pattern of (AD, PD, SFR_rel), each sign by an interval clear of 0",
+    "pattern": "pattern of (AD, PD, SFR_rel), each sign by an interval clear of 0; or why none is looked for",
     "sentence": "what the numbers say",
 }
 
@@ -65,7 +67,7 @@ class Cell(Loaded):
         made |= grid_over_seeds(found["ad_by_threshold"].values, _codes(found, "ad_by_threshold"))
         worst = worst_groups(found["group_accuracy"].values)
         made["worst_group"] = xr.Variable(["repeat"], worst, {"long_name": "which group is the worst"})
-        made |= self._delays()
+        made |= self._delays(found)
         if "eri_composite" in found:
             weights = self.pair.settings.weights
             terms = zip(weights, ("AD/budget", "PD", "SFR_rel"), strict=True)
@@ -73,7 +75,9 @@ class Cell(Loaded):
             found["eri_composite"].attrs |= {"weights": list(weights), "comment": f"{said}; signed"}
         judged, texts = judge(self.pair, {**found, **made}, self.unit.is_baseline)
         other = self.pair.baseline
-        texts |= {"baseline": "" if other is None else other.name, "baseline_note": self.unit.note}
+        lengths = budget_note(self.pair)
+        note = "; ".join(part for part in (self.unit.note, lengths) if part)
+        texts |= {"baseline": "" if other is None else other.name, "baseline_note": note, "budget_note": lengths}
         words = {key: xr.Variable([], np.array(texts[key], object), {"long_name": WORDS[key]}) for key in WORDS}
         return made | judged | words
 
@@ -86,14 +90,21 @@ class Cell(Loaded):
         epochs = np.where(there, pair.learner.epochs[rows], np.nan)
         about = {"comment": f"rule: {pair.settings.checkpoint}"}
         at = {"long_name": "effective epoch of the checkpoint", "units": "epoch", **about}
+        sides = {"learner_budget": pair.learner, "baseline_budget": pair.baseline}
+        budgets = {name: _budget(None if side is None else side.budget) for name, side in sides.items()}
+        lengths: Variables = {}
+        for name, (value, code) in budgets.items():
+            words = f"effective epochs that the {name.partition('_')[0]} was trained, as recorded"
+            lengths |= variable(name, [], value, code, {"long_name": words, "units": "epoch"})
         budget = np.array(pair.budget if np.isfinite(pair.budget) else 0.0)
         return {
+            **lengths,
             **variable("checkpoint_step", ["repeat"], steps, codes, {"long_name": "step of the checkpoint", **about}),
             **variable("checkpoint_epoch", ["repeat"], epochs, codes, at),
             "budget": xr.Variable([], budget, {"long_name": "effective epochs, of the shorter side", "units": "epoch"}),
         }
 
-    def _delays(self) -> Variables:
+    def _delays(self, found: Variables) -> Variables:
         """How many seeds never got there, on either side, and the bootstrap of the restricted delay."""
         made: Variables = {}
         for side, crossing in zip(("learner", "baseline"), self.pair.at_threshold, strict=True):
@@ -101,13 +112,23 @@ class Cell(Loaded):
             about = {"long_name": f"seeds whose {side} never got there"}
             made[f"ad_n_censored_{side}"] = xr.Variable([], count, about)
         low, high, note = bootstrap(self.pair)
-        code = np.array(UNDEFINED if np.isnan(low) else 0, np.uint8)
+        codes = _codes(found, "ad_restricted")
+        nobody = int(np.bincount(codes).argmax()) if (codes > 0).all() else UNDEFINED
+        code = np.array(nobody if np.isnan(low) else 0, np.uint8)
         words = {"long_name": "paired bootstrap over seeds of the mean of ad_restricted", "units": "epoch"}
         made |= variable("ad_restricted_bootstrap_low", [], np.array(low), code, words)
         made |= variable("ad_restricted_bootstrap_high", [], np.array(high), code, words)
         about = {"long_name": "what it is worth"}
         made["ad_restricted_bootstrap_note"] = xr.Variable([], np.array(note, object), about)
         return made
+
+
+def _budget(epochs: float | None) -> tuple[Any, Any]:
+    """A budget and why there is none: no baseline, or a last task that has not begun."""
+    if epochs is None:
+        return np.array(np.nan), np.array(NO_BASELINE, np.uint8)
+    known = np.isfinite(epochs)
+    return np.array(epochs if known else np.nan), np.array(0 if known else NOT_RECORDED, np.uint8)
 
 
 def _codes(found: Variables, name: str) -> Any:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from waterjar.diagnose.result import NEVER_REACHED, NOT_A_NUMBER, Codes, Floats
 from waterjar.diagnose.settings import plain
 from waterjar.errors import WaterjarError
+from waterjar.run.accuracies import check_accuracies
 
 ROUNDING = 1e-12
 """A mean of w accuracies may miss the threshold by rounding alone: 0.6 three times has the mean 0.6 - 1e-16 or 0.6,
@@ -98,17 +99,6 @@ def check_curve(curve: ArrayLike, name: str) -> Floats:
         )
     check_accuracies(values, name)
     return values
-
-
-def check_accuracies(values: Floats, name: str) -> None:
-    """Refuse what is no accuracy; NaN is missing, and passes."""
-    wrong = (values < 0) | (values > 1)
-    if wrong.any():
-        place = ", ".join(str(int(i)) for i in np.argwhere(wrong)[0])
-        raise WaterjarError(
-            f"{name} has {values[wrong][0]:g} at position ({place}): an accuracy lies in [0, 1]. "
-            "Divide percentages by 100"
-        )
 
 
 def check_epochs(epochs: ArrayLike | None, n: int, name: str) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -12,14 +12,17 @@ import xarray as xr
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.result import NEVER_REACHED, UNDEFINED
 from waterjar.diagnose.rigidity import pattern as patterns
+from waterjar.diagnose.rigidity.curves import ROUNDING
+from waterjar.diagnose.rigidity.floor import bound_by_floor
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
+from waterjar.diagnose.rigidity.remarks import nobody_learned, remarks
 from waterjar.diagnose.rigidity.verdict import Estimate, sentence
 from waterjar.run.join import REASON
 from waterjar.stats.power import seeds_needed
 
 TRIPLET = ("ad", "pd", "sfr_rel")
-_BESIDE = ("adaptation_epoch", "sfr", "random_mask_damage")
+_BESIDE = ("adaptation_epoch", "sfr", "random_mask_damage", "masked_accuracy", "masked_gap")
 """What the sentence also names."""
 
 
@@ -36,25 +39,32 @@ def judge(
     counts: dict[str, float] = {}
     for name in ("ad", "ad_restricted", "pd", "sfr_rel"):
         estimate = _estimate(found, name)
-        of_delay = name.startswith("ad")
-        blur = _spacing(pair) if of_delay else 0.0 if estimate.n >= equal else math.inf
-        bounds = estimate.bounds._replace(resolution=blur)
+        blur = _spacing(pair) if name.startswith("ad") else 0.0
+        bounds = estimate.bounds._replace(resolution=blur if estimate.n >= equal else math.inf)
         estimates[name] = dataclasses.replace(estimate, bounds=bounds)
         std = float(found[f"{name}_std"].values)
         counts[name] = seeds_needed(estimate.mean, std, paired=True, power=power, alpha=1 - confidence).n
-        if bounds.low == bounds.high and estimate.mean != 0:
+        if bounds.flat and abs(estimate.mean) > ROUNDING:
             # equal delays within the resolution stay there, however many: evaluations would have to be closer
-            counts[name] = equal if not of_delay else 2.0 if bounds.above or bounds.below else math.nan
+            counts[name] = equal if abs(estimate.mean) > blur else math.nan
     judged_by = delay_judged_by(found)
     chosen = {"ad": estimates[judged_by], "pd": estimates["pd"], "sfr_rel": estimates["sfr_rel"]}
     settling = {"ad": counts[judged_by], "pd": counts["pd"], "sfr_rel": counts["sfr_rel"]}
-    variables = {key: v for name, count in counts.items() for key, v in needed(name, count, power).items()}
-    variables |= _all_three(settling)
+    why = {name: _why_unknown(found, name) for name in counts}
+    variables: dict[str, xr.Variable] = {}
+    for name, count in counts.items():
+        variables |= needed(name, count, power, why[name])
+    variables |= _all_three(settling, [why[judged_by], why["pd"], why["sfr_rel"]])
     pattern = rigidity_pattern(**{name: chosen[name].bounds for name in TRIPLET}, margin=pair.settings.margin)
+    unlearned = nobody_learned(pair)
     if is_baseline:
         pattern = patterns.BASELINE
     elif pair.baseline is None:
         pattern = patterns.INCONCLUSIVE
+    elif unlearned:
+        pattern = patterns.UNLEARNED
+    elif bound_by_floor(pair):
+        pattern = patterns.FLOOR
     text = sentence(
         pair.learner.name,
         "" if pair.baseline is None else pair.baseline.name,
@@ -68,6 +78,9 @@ def judge(
             pair.learner.seeds.size,
         ),
         seeds_needed=settling,
+        chance=pair.learner.guessing.chance,
+        unlearned=unlearned,
+        remarks=remarks(pair),
     )
     return variables, {"ad_judged_by": judged_by, "pattern": pattern, "sentence": text}
 
@@ -104,16 +117,23 @@ def _spacing(pair: Pair) -> float:
     return max((float(np.diff(side.epochs).max()) for side in sides if side.epochs.size > 1), default=0.0)
 
 
-def needed(name: str, count: float, power: float) -> dict[str, xr.Variable]:
+def _why_unknown(found: Mapping[str, xr.Variable], name: str) -> int:
+    """Why nothing can be said of a mean over seeds: as it is missing itself, else because it has no spread."""
+    reason = found.get(f"{name}_mean{REASON}")
+    return UNDEFINED if reason is None else int(reason.values) or UNDEFINED
+
+
+def needed(name: str, count: float, power: float, why: int) -> dict[str, xr.Variable]:
     """`<name>_seeds_needed`: seeds whose interval would be clear of 0, were mean and spread the true ones."""
-    code = np.array(UNDEFINED if np.isnan(count) else 0, np.uint8)
+    code = np.array(why if np.isnan(count) else 0, np.uint8)
     words = f"seeds that show {name} to differ from 0 with a power of {100 * power:g} %"
     return variable(f"{name}_seeds_needed", [], np.array(count), code, {"long_name": words, "units": "seed"})
 
 
-def _all_three(counts: Mapping[str, float]) -> dict[str, xr.Variable]:
+def _all_three(counts: Mapping[str, float], why: Sequence[int]) -> dict[str, xr.Variable]:
     settle = np.array(np.max(list(counts.values())))  # NaN if one is
-    code = np.array(UNDEFINED if np.isnan(settle) else 0, np.uint8)
+    unknown = [code for count, code in zip(counts.values(), why, strict=True) if np.isnan(count)]
+    code = np.array(unknown[0] if unknown else 0, np.uint8)
     words = "seeds that would settle all three signs, were mean and spread the true ones"
     return variable("seeds_needed", [], settle, code, {"long_name": words, "units": "seed"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, Codes, Result
+from waterjar.diagnose.result import NO_BASELINE, NOT_A_NUMBER, Codes, Result
 from waterjar.diagnose.rigidity.curves import Crossing, first_epoch_at, trailing_mean
 from waterjar.diagnose.rigidity.side import Side, checkpoint_rows, for_seeds
 
@@ -23,7 +24,7 @@ class Pair:
     settings: Any
     """Those of the family."""
     budget: float
-    """The smaller of the two budgets: checkpoints are taken within it on both sides."""
+    """The smaller of the two budgets: `ad_restricted` is cut there, and nothing else."""
     learner_rows: NDArray[np.int64]
     """(repeat,): row of the checkpoint, -1 for none."""
     learner_codes: Codes
@@ -35,19 +36,31 @@ class Pair:
         return _at(self.learner, role, self.learner_rows, self.learner_codes)
 
     def baseline_final(self, role: str) -> Result:
-        """(repeat,): the baseline's; missing as `not_recorded` where there is no baseline."""
+        """(repeat,): the baseline's; missing as `no_baseline` where there is none."""
         if self.baseline is None:
-            return Result.of(np.full(self.learner.seeds.size, np.nan), NOT_RECORDED, note="there is no baseline")
+            return Result.of(np.full(self.learner.seeds.size, np.nan), NO_BASELINE, note="there is no baseline")
         return _at(self.baseline, role, self.baseline_rows, self.baseline_codes)
 
     def crossings(self, thresholds: ArrayLike) -> tuple[Crossing, Crossing]:
-        """E of learner and baseline at every threshold, (repeat, threshold); `not_recorded` of no baseline."""
+        """E of learner and baseline at every threshold, (repeat, threshold); `no_baseline` where there is none."""
         levels, window = np.atleast_1d(np.asarray(thresholds, np.float64)), self.settings.window
         own = epochs_at(self.learner, levels, window)
         if self.baseline is None:
-            nothing = np.full(own.epoch.shape, np.nan), np.full(own.epoch.shape, NOT_RECORDED, np.uint8)
+            nothing = np.full(own.epoch.shape, np.nan), np.full(own.epoch.shape, NO_BASELINE, np.uint8)
             return own, Crossing(*nothing)
         return own, epochs_at(self.baseline, levels, window)
+
+    @property
+    def budgets(self) -> tuple[float, float] | None:
+        """How many effective epochs learner and baseline were trained, as recorded, where that is not the same.
+
+        A side whose last task has not begun has no budget to differ in.
+        """
+        if self.baseline is None:
+            return None
+        both = self.learner.budget, self.baseline.budget
+        differ = all(map(math.isfinite, both)) and not math.isclose(*both, rel_tol=1e-9)
+        return both if differ else None
 
     @cached_property
     def at_threshold(self) -> tuple[Crossing, Crossing]:
@@ -72,8 +85,8 @@ def make_pair(learner: Side, baseline: Side | None, settings: Any) -> Pair:
         other,
         settings,
         budget,
-        *checkpoint_rows(learner, settings.checkpoint, budget),
-        *checkpoint_rows(theirs, settings.checkpoint, budget),
+        *checkpoint_rows(learner, settings.checkpoint),
+        *checkpoint_rows(theirs, settings.checkpoint),
     )
 
 

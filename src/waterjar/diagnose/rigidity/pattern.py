@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from waterjar.diagnose.rigidity.curves import ROUNDING
 from waterjar.errors import WaterjarError
 
 CLASSICAL = "classical_einstellung"
@@ -14,6 +15,10 @@ BENIGN = "benign_transfer"
 INCONCLUSIVE = "inconclusive"
 BASELINE = "baseline"
 """Not a pattern: the cell that others are compared with."""
+FLOOR = "bound_by_floor"
+"""Not a pattern: with the shortcut masked neither side is above chance, so that SFR_rel says nothing of its own."""
+UNLEARNED = "nobody_learned"
+"""Not a pattern: neither side is above guessing, so that there is nothing to compare."""
 
 PATTERNS = (CLASSICAL, SHORTCUT, SLOW, BENIGN, INCONCLUSIVE)
 
@@ -46,7 +51,12 @@ class Bounds(NamedTuple):
 
     @property
     def _blur(self) -> float:
-        return self.resolution if self.low == self.high else 0.0
+        return self.resolution if self.flat else 0.0
+
+    @property
+    def flat(self) -> bool:
+        """Whether the interval has no width but for rounding: all seeds gave the very same value."""
+        return self.high - self.low <= ROUNDING
 
     @property
     def known(self) -> bool:

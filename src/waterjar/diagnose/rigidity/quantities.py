@@ -9,6 +9,7 @@ import numpy as np
 
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
+from waterjar.run.accuracies import outside
 
 Number = Result | SupportsFloat
 
@@ -24,7 +25,7 @@ def as_result(value: Number, name: str, low: float = 0.0, high: float = 1.0) -> 
             raise WaterjarError(f"{name}={value!r}: expected one number") from error
         found = Result.missing("not_a_number", f"{name} is NaN") if math.isnan(number) else Result(number)
     values = np.atleast_1d(found.value)
-    wrong = (values < low) | (values > high)
+    wrong = outside(values, low, high) if math.isfinite(low) else np.zeros(values.shape, np.bool_)
     if wrong.any():
         raise WaterjarError(
             f"{name}={values[wrong][0]:g}: expected a number in [{low:g}, {high:g}]; divide percentages by 100"

@@ -14,10 +14,12 @@ from pydantic import AfterValidator
 
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.measuring import Unit
-from waterjar.diagnose.result import NOT_RECORDED, RUN_ENDED, Codes, Floats
-from waterjar.diagnose.rigidity.curves import check_accuracies, check_epochs
+from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, RUN_ENDED, Codes, Floats
+from waterjar.diagnose.rigidity.curves import check_epochs
+from waterjar.diagnose.rigidity.guessing import Guessing, guessing_of
 from waterjar.diagnose.settings import Expected
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.accuracies import check_accuracies
 from waterjar.run.join import REASON
 from waterjar.run.schema import JOINT
 
@@ -53,6 +55,8 @@ class Side:
     """Role -> (repeat, epoch)."""
     reasons: Mapping[str, Codes]
     """Role -> (repeat, epoch), 0 where the value is there."""
+    guessing: Guessing
+    """What is known of guessing on its evaluation sets."""
 
     @property
     def budget(self) -> float:
@@ -79,13 +83,23 @@ def last_phase(dataset: xr.Dataset, name: str) -> NDArray[np.int64]:
 
     While earlier tasks are trained the effective epoch stands at 0, so a run has many rows of epoch 0. The one
     that counts is the last: the network as it enters the last task. In a run of one task it is step 0.
-    Epochs that occur twice are an error and are never averaged.
+    Epochs that occur twice are an error and are never averaged. So is a last task behind which others were trained:
+    the recorded order counts, and effective epochs are those of the task that was declared last.
     """
     effective = np.asarray(dataset["effective_epoch"].values, np.float64)
     index = np.asarray(dataset["train_task_index"].values, np.int64)
     joint = np.asarray(dataset["train_task"].values) == JOINT
     of_last = joint | (index == index.max())
-    rows = np.concatenate([np.flatnonzero(effective == 0)[-1:], np.flatnonzero(of_last & (effective > 0))])
+    own = np.flatnonzero(of_last & (effective > 0))
+    behind = np.setdiff1d(np.arange(own[0], index.size), own) if own.size else own
+    if behind.size:
+        tasks = np.asarray(dataset["train_task"].values)
+        raise WaterjarError(
+            f"{name}: '{tasks[behind[0]]}' is trained at step {dataset['step'].values[behind[0]]}, after "
+            f"'{tasks[own[0]]}', which was declared as the last task. Rigidity is about the task that is trained last, "
+            "once: declare tasks=[...] in the order of training"
+        )
+    rows = np.concatenate([np.flatnonzero(effective == 0)[-1:], own])
     check_epochs(effective[rows], rows.size, f"{name}: effective_epoch")
     return rows
 
@@ -129,11 +143,11 @@ def read_side(unit: Unit, settings: Any) -> Side:
             check_accuracies(values[role], f"{name}: {chosen} on {label}")
     steps = np.asarray(dataset["step"].values, np.int64)[rows]
     seeds = np.atleast_1d(np.asarray(dataset["seed"].values, np.int64))
-    return Side(name, seeds, effective, steps, values, reasons)
+    return Side(name, seeds, effective, steps, values, reasons, guessing_of(unit, dataset, eval_sets, settings))
 
 
 def for_seeds(side: Side, seeds: NDArray[np.int64]) -> Side:
-    """The same cell, its repeats in the order of `seeds`; those it lacks are `not_recorded`."""
+    """The same cell, its repeats in the order of `seeds`; of those it lacks there is `no_run`."""
     place = {int(seed): i for i, seed in enumerate(side.seeds)}
     rows = np.array([place.get(int(seed), -1) for seed in seeds])
     there = (rows >= 0)[:, None]
@@ -141,20 +155,18 @@ def for_seeds(side: Side, seeds: NDArray[np.int64]) -> Side:
         side,
         seeds=seeds,
         values={role: np.where(there, values[rows], np.nan) for role, values in side.values.items()},
-        reasons={
-            role: np.where(there, codes[rows], NOT_RECORDED).astype(np.uint8) for role, codes in side.reasons.items()
-        },
+        reasons={role: np.where(there, codes[rows], NO_RUN).astype(np.uint8) for role, codes in side.reasons.items()},
     )
 
 
-def checkpoint_rows(side: Side, rule: str, budget: float) -> tuple[NDArray[np.int64], Codes]:
-    """(repeat,): the row of each seed's checkpoint within the budget, -1 where there is none; and why there is none.
+def checkpoint_rows(side: Side, rule: str) -> tuple[NDArray[np.int64], Codes]:
+    """(repeat,): the row of each seed's checkpoint, -1 where there is none; and why there is none.
 
     `best`: the highest validation accuracy, the first of equals; `last`: the last evaluation. The evaluation before
     the task is no checkpoint of it. A run that ended before its cell's budget has none: it would be compared at
     another age.
     """
-    within = np.flatnonzero((side.epochs > 0) & (side.epochs <= budget))
+    within = np.flatnonzero(side.epochs > 0)
     if within.size == 0:
         return np.full(side.seeds.size, -1), np.full(side.seeds.size, NOT_RECORDED, np.uint8)
     validation = side.values["validation"][:, within]

@@ -17,6 +17,8 @@ _MEANING = {
     patterns.SLOW: "It is slower and ends lower, and does not lean more on the shortcut: slow adaptation.",
     patterns.BENIGN: "Neither its deficit nor its added reliance exceeds the margin of {margin:g}: benign transfer.",
     patterns.INCONCLUSIVE: "{n} not settle the pattern{needed}.",
+    patterns.FLOOR: "With the shortcut masked neither is clearly above chance ({masked}; chance is {chance:.3f}): "
+    "SFR_rel is bound by the floor, it is -PD less the masked gap ({gap}) by arithmetic. No pattern is named.",
 }
 
 _SYMBOLS = {"ad": "AD", "pd": "PD", "sfr_rel": "SFR_rel"}
@@ -37,7 +39,7 @@ class Estimate:
         mean, low, high = (f"{value:{sign}.{digits}f}" for value in (self.mean, self.bounds.low, self.bounds.high))
         if math.isnan(self.bounds.low):
             return f"{mean}, no interval"
-        if self.bounds.low != self.bounds.high:
+        if not self.bounds.flat:
             return f"{mean} [{low}, {high}]"
         return f"{mean} in each of {self.n} seeds" + ("" if self.bounds.known else ", spread unknown")
 
@@ -52,36 +54,55 @@ def sentence(
     within: float | None,
     censored: tuple[int, int, int],
     seeds_needed: Mapping[str, float],
+    chance: float,
+    unlearned: str,
+    remarks: str,
 ) -> str:
     """A few sentences about one cell.
 
-    `estimates` has ad, pd, sfr_rel, adaptation_epoch, sfr and random_mask_damage; `within` is the budget where ad is
-    the restricted one, else None; `censored` is how many learners, how many baselines never reached the threshold,
-    and of how many seeds; `seeds_needed` has how many would show each sign of the triplet, NaN where that is unknown.
+    `estimates` has ad, pd, sfr_rel, adaptation_epoch, sfr, random_mask_damage, masked_accuracy and masked_gap;
+    `within` is the budget where ad is the restricted one, else None; `censored` is how many learners, how many
+    baselines never reached the threshold, and of how many seeds; `seeds_needed` has how many would show each sign of
+    the triplet, NaN where that is unknown. `unlearned` says that nobody learned, which takes the place of a verdict;
+    `remarks` go behind it.
     """
     level = _percent(settings.threshold)
     usual = math.isclose(settings.confidence, CONFIDENCE)
     intervals = "" if usual else f"; {_percent(settings.confidence)} intervals"
     reliance = _reliance(name, estimates["sfr"], estimates["random_mask_damage"])
+    told = f"{unlearned} " if unlearned else ""
     if pattern == patterns.BASELINE:
-        return f"{name} is the baseline. {reliance}"
+        return f"{name} is the baseline. {told}{reliance}{remarks}"
     if not baseline:
         reached = _reached(estimates["adaptation_epoch"], level, censored, intervals)
-        return f"{name} has no baseline to be compared with: neither delay nor deficit is known. {reached} {reliance}"
+        alone = f"{name} has no baseline to be compared with: neither delay nor deficit is known."
+        return f"{alone} {told}{reached} {reliance}{remarks}"
+    if pattern == patterns.UNLEARNED:
+        return f"{unlearned} There is no verdict on rigidity.{remarks}"
     ad, pd, sfr_rel = (estimates[key] for key in ("ad", "pd", "sfr_rel"))
     speed = _clear(ad, "needs more epochs than", "needs fewer epochs than", "is not clearly slower or quicker than")
     n = max(ad.n, pd.n, sfr_rel.n)
     triplet = {"ad": ad, "pd": pd, "sfr_rel": sfr_rel}
-    settled = _MEANING[pattern].format(margin=settings.margin, n=_seeds(n), needed=_needed(seeds_needed, triplet))
+    masked, gap = estimates["masked_accuracy"].mean, estimates["masked_gap"]
+    settled = _MEANING[pattern].format(
+        margin=settings.margin,
+        n=_seeds(n),
+        needed=_needed(seeds_needed, triplet),
+        masked=f"{masked:.3f} and {masked - gap.mean:.3f}",
+        gap=gap.words(3),
+        chance=chance,
+    )
     if n == 0:
         settled = "No seed has the numbers of both: there is no pattern to be seen."
     delay = f"{name} {speed} {baseline} to reach {level} on the shortcut classes"
     if math.isnan(ad.mean):
         delay = f"Whether {name} adapts more slowly than {baseline} cannot be told at {level}"
+    bound = pattern == patterns.FLOOR
+    lean = "what it adds in reliance cannot be told" if bound else _lean(pd, sfr_rel, estimates["sfr"])
     limit = "" if within is None or math.isnan(ad.mean) else f"within {within:g} epochs "
     return (
         f"{delay} (AD {limit}{ad.words(1)}{_never(censored)}); {_end(pd)} (PD {pd.words(3)}), and "
-        f"{_lean(pd, sfr_rel, estimates['sfr'])} (SFR_rel {sfr_rel.words(3)}{intervals}). {settled} {reliance}"
+        f"{lean} (SFR_rel {sfr_rel.words(3)}{intervals}). {settled} {reliance}{remarks}"
     )
 
 

@@ -35,7 +35,9 @@ _EVAL = ("step", "eval_set", "repeat")
 VARIABLES = {
     "performance/random_accuracy": Variable(_EVAL, "accuracy of random features with a learned readout", "1", "higher"),
     "performance/random_loss": Variable(_EVAL, "mean loss of random features with a learned readout", "nat", "lower"),
-    "performance/multitask_accuracy": Variable(_EVAL, "accuracy of a network trained on all tasks", "1", "higher"),
+    "performance/multitask_accuracy": Variable(
+        _EVAL, "accuracy of a network trained on all tasks", "1", "higher", accuracy=True
+    ),
     "performance/multitask_loss": Variable(_EVAL, "mean loss of a network trained on all tasks", "nat", "lower"),
     "train/reward": Variable(
         ("step", "repeat"), "share of the answers given in training that were right", "1", "higher"
@@ -260,6 +262,7 @@ def train_binary(
             {**config.to_plain(), "device": target, "engine": chosen},
             seeds=config.repeat_seeds,
             eval_sets={name: task for task, name in enumerate(names)},
+            eval_sizes=dict.fromkeys(names, trainer.tasks.n_test),
             tasks=names,
             classes=[f"label_{label}" for label in range(config.tasks.classes_per_task)],
             probe_sets=[names[task] for task in config.probe_tasks],

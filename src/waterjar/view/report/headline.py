@@ -25,6 +25,8 @@ SHORT = {
     patterns.SLOW: "slow adaptation",
     patterns.BENIGN: "benign transfer",
     patterns.INCONCLUSIVE: "not settled",
+    patterns.FLOOR: "bound by the floor",
+    patterns.UNLEARNED: "nobody learned",
     patterns.BASELINE: "baseline",
     UNMEASURED: "not measured",
 }
@@ -36,6 +38,9 @@ _FOUND = {
     patterns.SLOW: "{who} {adapt} slowly: later and worse, without leaning more on the shortcut",
     patterns.BENIGN: "{who} {show} benign transfer: neither a deficit nor added reliance beyond {margin:g}",
     patterns.INCONCLUSIVE: "{who} {are} not settled by {seeds}",
+    patterns.FLOOR: "{who} {are} bound by the floor: with the shortcut masked neither {who_it} nor the baseline is "
+    "clearly above chance, and SFR_rel says nothing beyond PD",
+    patterns.UNLEARNED: "{who} {have} not learned the shortcut classes, nor has the baseline: there is no verdict",
     UNMEASURED: "{who} {are} not measured: no seed has the numbers of both",
 }
 
@@ -65,7 +70,7 @@ def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: 
         return "There is no baseline to compare with: neither delay nor deficit can be told."
     parts = []
     learners = [name for name, pattern in zip(names, found, strict=True) if pattern != patterns.BASELINE]
-    for pattern in (*patterns.PATTERNS, UNMEASURED):
+    for pattern in (*patterns.PATTERNS, patterns.FLOOR, patterns.UNLEARNED, UNMEASURED):
         who = [name for name, other in zip(names, found, strict=True) if other == pattern]
         if not who:
             continue
@@ -76,6 +81,8 @@ def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: 
             "show": "shows" if one else "show",
             "adapt": "adapts" if one else "adapt",
             "are": "is" if one else "are",
+            "have": "has" if one else "have",
+            "who_it": "it" if one else "they",
         }
         parts.append(_FOUND[pattern].format(who=every, margin=settings.get("margin", math.nan), seeds=seeds, **words))
     return f"Compared with {listed(sorted(bases))}, " + "; ".join(parts) + "."
@@ -127,7 +134,8 @@ def _threshold(names: list[str], result: xr.Dataset, settings: Mapping[str, obje
     level = f"{100 * tau:g} % on the shortcut classes"
     said = []
     if never:
-        budget = float(np.nanmax(result["budget"].values))
+        late = [name in never for name in names]
+        budget = float(np.nanmax(result["learner_budget"].values[late]))
         within = f"within {budget:g} {'epoch' if budget == 1 else 'epochs'}"
         if len(never) == len(names):
             return f"Nobody reaches {level} {within}, so the delay AD is unknown at this threshold."

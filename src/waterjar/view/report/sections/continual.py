@@ -8,7 +8,7 @@ import pandas as pd
 
 from waterjar.view import figures
 from waterjar.view.numbers import estimate, one_line
-from waterjar.view.report.blocks import Block, Chart
+from waterjar.view.report.blocks import Block, Chart, Items, Text
 from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.charts.theme import label_names
 from waterjar.view.report.measured import metric_table
@@ -29,7 +29,7 @@ def blocks(model: Model) -> list[Block]:
     """The task matrix of every learner, and the metrics made from it; nothing where no task was evaluated."""
     if "continual" not in model.diagnosis.results:
         return []
-    table = metric_table(model, "continual", "Continual-learning metrics", _TABLE)
+    table = [*metric_table(model, "continual", "Continual-learning metrics", _TABLE), *_notes(model)]
     frame = model.figure_data("task_matrix")
     if frame.empty:
         return table
@@ -50,6 +50,11 @@ def blocks(model: Model) -> list[Block]:
         ),
         *table,
     ]
+
+
+def _notes(model: Model) -> list[Block]:
+    said = model.diagnosis.notes()
+    return [Text("About tasks and chance:"), Items(tuple(said))] if said else []
 
 
 def _panel(part: pd.DataFrame, title: str) -> dict[str, Any]:

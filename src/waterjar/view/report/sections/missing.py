@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from waterjar.diagnose.registry import find_family
+from waterjar.run.schema import MEANINGS
 from waterjar.view import figures
 from waterjar.view.numbers import label
 from waterjar.view.report.blocks import Block, Items, Table, Text
@@ -12,15 +13,6 @@ from waterjar.view.report.model import Model
 
 TITLE = "What is missing"
 ORDER = 130
-
-REASONS = {
-    "not_recorded": "the training loop did not log it",
-    "not_a_number": "the training loop logged NaN",
-    "empty_set": "the evaluation set had no sample",
-    "run_ended": "another run of the cell is longer",
-    "never_reached": "censored: the threshold was not reached within the run",
-    "undefined": "the definition has no value here",
-}
 
 
 def blocks(model: Model) -> list[Block]:
@@ -41,7 +33,7 @@ def blocks(model: Model) -> list[Block]:
                 cell,
                 f"{missing} of {seeds}",
                 reason,
-                REASONS.get(reason, ""),
+                MEANINGS.get(reason, ""),
             )
             for _, metric, cell, reason, missing, seeds in lines
         )

@@ -24,8 +24,9 @@ from waterjar.view.report.model import Model
 TITLE = "Rigidity"
 ORDER = 20
 _TABLE = (
-    "ad", "ad_restricted", "pd", "sfr_rel", "sfr", "patched_accuracy", "masked_accuracy", "cue_gain",
-    "random_mask_damage", "mask_damage", "cue_conflict", "t1_accuracy", "nonshortcut_accuracy", "worst_group_accuracy",
+    "ad", "ad_restricted", "pd", "sfr_rel", "sfr", "patched_accuracy", "masked_accuracy", "masked_gap",
+    "reliance_share", "cue_gain", "random_mask_damage",
+    "mask_damage", "cue_conflict", "t1_accuracy", "nonshortcut_accuracy", "worst_group_accuracy",
 )  # fmt: skip
 _READING = (
     (SHORT[patterns.CLASSICAL], "AD > 0, PD > 0, SFR_rel > 0: the old solution is in the way."),
@@ -33,6 +34,8 @@ _READING = (
     (SHORT[patterns.SLOW], "AD > 0, PD > 0, SFR_rel not above 0: the past costs, the shortcut plays no part."),
     (SHORT[patterns.BENIGN], "upper bounds of PD and SFR_rel below the margin: nothing worth naming."),
     (SHORT[patterns.INCONCLUSIVE], "intervals are too wide for any of these: more seeds would tell."),
+    (SHORT[patterns.FLOOR], "masked, neither learner nor baseline is above chance: SFR_rel is -PD by arithmetic."),
+    (SHORT[patterns.UNLEARNED], "neither learner nor baseline is above guessing: there is nothing to compare."),
 )
 
 

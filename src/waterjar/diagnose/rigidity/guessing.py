@@ -1,0 +1,109 @@
+"""Guessing: what accuracy it has, and whether a side is above it. Below it there is nothing to judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.measuring import Unit
+from waterjar.errors import WaterjarError
+
+LUCK = 0.99
+"""How often guessing stays below the limit that accuracy has to exceed, where the size of the set is known."""
+
+
+@dataclass(frozen=True)
+class Guessing:
+    """What is known of guessing on the evaluation sets of a cell."""
+
+    chance: float = math.nan
+    """Of all classes that compete; NaN where it is not known."""
+    classes: Mapping[str, int] = field(default_factory=dict)
+    """Role -> how many classes its set has; only those that are known."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Role -> how many images its set has; only those that were recorded."""
+
+    def level(self, role: str) -> float:
+        """The accuracy of who guesses among the classes of a set: max(1 / K, 1 / classes present); NaN if unknown."""
+        known = [self.chance, *(1 / self.classes[key] for key in [role] if self.classes.get(key))]
+        return float(np.fmax.reduce(known))
+
+
+def guessing_of(unit: Unit, dataset: xr.Dataset, eval_sets: Mapping[str, str], settings: Any) -> Guessing:
+    """What the runs of a cell tell of guessing; `eval_sets` has the set of each role."""
+    classes = {role: _classes_present(dataset, label) for role, label in eval_sets.items()}
+    told = [run.attributes.get("eval_sizes") or {} for run in unit.runs]
+    sizes = {
+        role: min(int(one[label]) for one in told)
+        for role, label in eval_sets.items()
+        if all(one.get(label) for one in told)
+    }
+    return Guessing(_chance(unit, settings), {role: n for role, n in classes.items() if n}, sizes)
+
+
+def _chance(unit: Unit, settings: Any) -> float:
+    """Chance on the last task: as told, else 1/K of the K classes that all compete; NaN where it is not known."""
+    about = unit.runs[0].attributes
+    if isinstance(settings.chance, tuple):
+        last = len(about.get("tasks") or [0]) - 1
+        if len(settings.chance) <= last:
+            raise WaterjarError(
+                f"rigidity: chance={list(settings.chance)}: one number, or one for every task of {unit.title} "
+                f"(0 to {last}), of which that of the last counts"
+            )
+        return float(settings.chance[last])
+    if settings.chance is not None:
+        return float(settings.chance)
+    known = about.get("classes")
+    of_task = settings.variable.startswith("task_")  # only some classes compete, and how many is not recorded
+    return math.nan if of_task or not known else 1 / len(known)
+
+
+def _classes_present(dataset: xr.Dataset, label: str) -> int:
+    """How many classes an evaluation set has, by the accuracies per class that were recorded; 0 where none were."""
+    for name in ("class_accuracy", "task_class_accuracy"):
+        if name in dataset and label in dataset["eval_set"].values:
+            place = int(np.flatnonzero(dataset["eval_set"].values == label)[0])
+            there = np.isfinite(dataset[name].isel(eval_set=place).transpose("class", ...).values)
+            return int(there.reshape(len(there), -1).any(1).sum())
+    return 0
+
+
+def luck_limit(level: float, size: int) -> float:
+    """The accuracy that guessing at this level exceeds in at most 1 % of sets of this size, by the binomial.
+
+    >>> round(luck_limit(0.1, 100), 2)
+    0.18
+    """
+    from scipy.stats import binom  # noqa: PLC0415 - scipy.stats takes its time
+
+    return float(binom.ppf(LUCK, size, level)) / size
+
+
+def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confidence: float) -> bool | None:
+    """Whether accuracies, one per seed, are above the level of guessing; None where that cannot be told.
+
+    With the size of the set: whether any seed exceeds what luck allows. Without: whether the mean over seeds does, by a
+    one-sided t interval; of one seed that cannot be told.
+
+    >>> above_guessing([0.11, 0.09, 0.1], 0.1, 100, 0.95), above_guessing([0.3, 0.31, 0.32], 0.1, None, 0.95)
+    (False, True)
+    """
+    values = np.asarray(accuracies, np.float64)
+    known = values[np.isfinite(values)]
+    if not known.size or math.isnan(level):
+        return None
+    if size:
+        return bool((known > luck_limit(level, size)).any())
+    if known.size == 1:
+        return None
+    from scipy.stats import t  # noqa: PLC0415
+
+    spread = float(known.std(ddof=1)) / math.sqrt(known.size)
+    return bool(known.mean() - float(t.ppf(confidence, known.size - 1)) * spread > level)

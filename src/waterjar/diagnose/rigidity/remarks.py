@@ -1,0 +1,82 @@
+"""What has to be said beside a verdict, or in its place: unequal training, runs that ended early, nobody learned."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from waterjar.diagnose.result import RUN_ENDED, Result
+from waterjar.diagnose.rigidity.guessing import LUCK, above_guessing, luck_limit
+from waterjar.diagnose.rigidity.pair import Pair
+from waterjar.diagnose.rigidity.side import Side
+
+
+def budget_note(pair: Pair) -> str:
+    """What is to be said where learner and baseline were trained for different lengths; else nothing."""
+    if pair.budgets is None:
+        return ""
+    own, theirs = pair.budgets
+    return (
+        f"recorded are {own:g} epochs of it and {theirs:g} of the baseline: PD and SFR_rel compare the two at the ends "
+        f"of their own training, only ad_restricted is cut at {pair.budget:g}"
+    )
+
+
+def remarks(pair: Pair) -> str:
+    """Sentences to stand behind a verdict, each behind a space: unequal training, and runs that ended early."""
+    said = ""
+    if pair.budgets is not None and pair.baseline is not None:
+        own, theirs = pair.budgets
+        said += (
+            f" It was trained for {own:g} epochs, {pair.baseline.name} for {theirs:g}: their ends are of different age."
+        )
+    for side in _sides(pair):
+        ended = side.seeds[(side.reasons["normal"] == RUN_ENDED).any(1)]
+        if ended.size:
+            seeds = ", ".join(map(str, ended))
+            many = ended.size > 1
+            said += (
+                f" {'Seeds' if many else 'Seed'} {seeds} of {side.name} ended before the other runs of the cell "
+                f"(run_ended), and {'are' if many else 'is'} left out of PD and SFR."
+            )
+    return said
+
+
+def nobody_learned(pair: Pair) -> str:
+    """A sentence where neither side is above guessing on the shortcut classes; else nothing."""
+    ends = [pair.final("normal")] + ([] if pair.baseline is None else [pair.baseline_final("normal")])
+    sides = _sides(pair)
+    known = [
+        above_guessing(
+            end.value, side.guessing.level("normal"), side.guessing.sizes.get("normal"), pair.settings.confidence
+        )
+        for side, end in zip(sides, ends[: len(sides)], strict=True)
+    ]
+    if not all(one is False for one in known):
+        return ""
+    who = f"Neither {sides[0].name} nor {sides[1].name} has" if len(sides) > 1 else f"{sides[0].name} has not"
+    means = " and ".join(_accuracies(end) for end in ends[: len(sides)])
+    return f"{who} learned the shortcut classes: accuracy {means}, where {_of_guessing(sides[0], pair)}."
+
+
+def _sides(pair: Pair) -> list[Side]:
+    """The learner, and its baseline unless it is its own."""
+    other = pair.baseline
+    return [pair.learner] if other is None or other.name == pair.learner.name else [pair.learner, other]
+
+
+def _accuracies(found: Result) -> str:
+    values = np.asarray(found.value)[np.isfinite(found.value)]
+    if values.size == 1 or math.isclose(values.min(), values.max()):
+        return f"{values[0]:.3f}"
+    return f"{values.mean():.3f} ({values.min():.3f} to {values.max():.3f})"
+
+
+def _of_guessing(side: Side, pair: Pair) -> str:
+    """What guessing would have, and how it was told apart from that."""
+    level, size = side.guessing.level("normal"), side.guessing.sizes.get("normal")
+    guess = f"guessing has {level:.3f}"
+    if size:
+        return f"{guess} (with {size} images up to {luck_limit(level, size):.3f} in {100 * LUCK:g} of 100 cases)"
+    return f"{guess} (by a one-sided {100 * pair.settings.confidence:g} % t interval over seeds)"

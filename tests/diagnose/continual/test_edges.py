@@ -1,0 +1,131 @@
+"""Edges of the family: the order of training, visits, percentages, chance, causes that are true, names of losses."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import waterjar
+from diagnose.continual.by_hand import record as record_by_hand
+from diagnose.continual.test_tasks_covered import record, why
+from waterjar.diagnose.continual import FAMILY, measure
+from waterjar.diagnose.continual.so_far import over_steps
+from waterjar.diagnose.study import diagnose
+from waterjar.errors import WaterjarError
+from waterjar.run import rows
+
+# b is trained first: of (a, b), .9 on b as learned, .4 at the end; .8 on a
+BACKWARDS = [("b", 0, [0.5, 0.5]), ("b", 1, [0.6, 0.9]), ("a", 0, [0.6, 0.9]), ("a", 1, [0.8, 0.4])]
+SETS = {"set a": 0, "set b": 1}
+
+
+def backwards(path: Path, **options: object) -> waterjar.Run:
+    return record(path, BACKWARDS, sets=SETS, tasks=("a", "b"), **options)
+
+
+class TestOrder:
+    def test_the_recorded_one_counts(self, tmp_path: Path) -> None:
+        found = measure(backwards(tmp_path / "run"))
+        assert found["train_task"].values.tolist() == [1, 0] == found["eval_task"].values.tolist()
+        assert float(found["backward_transfer"][0]) == pytest.approx(0.4 - 0.9)  # of b; it was .6 - .8 of a
+        # P = 2A - 1: b falls from .8 to -.2 while a is trained
+        assert float(found["remembering"].sel(train_task=0, eval_task=1)[0]) == pytest.approx(-1.0)
+        assert np.isnan(found["remembering"].sel(train_task=1, eval_task=0)[0])
+        assert float(found["forgetting"].sel(eval_task=1)[0]) == pytest.approx(0.5)
+        assert float(found["forward_transfer_gem"][0]) == pytest.approx(0.6 - 0.5)  # of a, before its training
+        # while b is trained it alone counts, then both
+        assert float(found["average_anytime_accuracy"][0]) == pytest.approx((0.9 + 0.6) / 2)
+
+    def test_it_is_the_same_run_with_its_tasks_declared_in_that_order(self, tmp_path: Path) -> None:
+        found = measure(backwards(tmp_path / "run"))
+        steps = [(task, epoch, row[::-1]) for task, epoch, row in BACKWARDS]
+        right = measure(record(tmp_path / "right", steps, sets={"set b": 0, "set a": 1}, tasks=("b", "a")))
+        for metric in FAMILY.metrics.values():
+            np.testing.assert_array_equal(found[metric.name].values, right[metric.name].values, metric.name)
+            np.testing.assert_array_equal(found[metric.scalar].values, right[metric.scalar].values, metric.scalar)
+        assert right["order_note"].values.tolist() == [""]
+
+    def test_the_difference_is_said(self, tmp_path: Path) -> None:
+        said = "trained in the order b, a, declared as a, b: the recorded order counts"
+        folder = waterjar.create_study(tmp_path / "study")
+        backwards(folder / "run")
+        assert measure(waterjar.open_run(folder / "run"))["order_note"].values.tolist() == [said]
+        study = waterjar.open_study(folder)
+        assert diagnose(study, only=["continual"]).notes() == [("sgd", said)]
+        ((_, so_far),) = over_steps(study, "backward_transfer", {})
+        assert so_far.values[0, -1] == pytest.approx(-0.5)
+
+    def test_a_task_that_is_visited_again_is_one_error(self, tmp_path: Path) -> None:
+        steps = [(task, epoch, [0.5, 0.5]) for epoch in (1, 2) for task in ("a", "b")]  # epochs rise in both
+        run = record(tmp_path / "run", steps, sets=SETS, tasks=("a", "b"))
+        with pytest.raises(WaterjarError, match=r"task 0 is trained again from step 2 on, .*never merged"):
+            measure(run)
+
+    def test_nor_with_joint_training_in_between(self, tmp_path: Path) -> None:
+        steps = [("a", 1, [0.5, 0.5]), ("joint", 1, [0.5, 0.5]), ("a", 2, [0.5, 0.5])]
+        with pytest.raises(WaterjarError, match="task 0 is trained again from step 2 on"):
+            measure(record(tmp_path / "run", steps, sets=SETS, tasks=("a", "b")))
+
+
+class TestPercentages:
+    @pytest.mark.parametrize("wrong", [75.5, -0.1, np.inf])
+    def test_are_refused_where_they_were_recorded(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: float
+    ) -> None:
+        monkeypatch.setattr(rows, "check_accuracies", lambda values, name: None)  # as before
+        run = record(tmp_path / "run", [("t1", 1, [0.5, 0.5]), ("t2", 1, [wrong, 0.5])])
+        with pytest.raises(WaterjarError, match="accuracy of .*an accuracy lies in .*Divide percentages by 100"):
+            measure(run)
+
+    def test_rounding_is_none_and_stays(self, tmp_path: Path) -> None:
+        run = record(tmp_path / "run", [("t1", 1, [1 + 5e-7, 0.5]), ("t2", 1, [1 + 5e-7, 1.0])])
+        assert float(measure(run)["average_accuracy"][0]) == pytest.approx(1 + 2.5e-7, abs=1e-12)
+
+
+class TestCauses:
+    def test_chance_that_is_not_known(self, tmp_path: Path) -> None:
+        run = backwards(tmp_path / "run", classes=None)
+        found = measure(run)
+        for name in ("remembering_mean", "zero_shot_mean", "forgetting_rate_mean", "max_dip_mean"):
+            assert why(found, name) == ["chance_unknown"], name
+        assert "--set chance=0.5" in str(found["chance_note"].values[0])
+        assert float(measure(run, chance=0.5)["remembering_mean"][0]) == pytest.approx(-1.0)
+
+    def test_tasks_and_sets_of_the_same_names_alone_do_not_belong_together(self, tmp_path: Path) -> None:
+        run = record(tmp_path / "run", [("a", 1, [0.5, 0.5]), ("b", 1, [0.5, 0.5])], sets=["a", "b"], tasks=("a", "b"))
+        assert why(measure(run), "average_accuracy") == ["no_eval_set"]
+
+
+class TestLearningTime:
+    def test_heeds_the_floor(self, tmp_path: Path) -> None:
+        # P = 2A - 1 = -.4, .2, .6 at epochs 0, 1, 2; with the floor 0, .2, .6
+        run = record(
+            tmp_path / "run", [("t1", t, [a]) for t, a in enumerate((0.3, 0.6, 0.8))], sets={"s": 0}, tasks=["t1"]
+        )
+        plain, floored = (measure(run, floor_at_chance=floor)["learning_time"].values[0, 0] for floor in (False, True))
+        assert plain == pytest.approx((1.0 / 2 + 0.4) ** 2 / (1.0 / 2 + 0.16))  # b = 1, .4, 0
+        assert floored == pytest.approx((0.6 / 2 + 0.4) ** 2 / (0.36 / 2 + 0.16))  # b = .6, .4, 0
+
+    def test_and_then_needs_chance(self, tmp_path: Path) -> None:
+        run = backwards(tmp_path / "run", classes=None)
+        assert why(measure(run), "learning_time_mean") == ["present"]
+        assert why(measure(run, floor_at_chance=True), "learning_time_mean") == ["chance_unknown"]
+
+
+class TestNamesOfLosses:
+    def test_speak_of_loss(self, tmp_path: Path) -> None:
+        run = record_by_hand(tmp_path / "run", loss=True)
+        of_loss, of_accuracy = measure(run, metric_type="loss"), measure(run)
+        for metric in FAMILY.metrics.values():
+            name = of_loss[metric.name].attrs["long_name"]
+            assert of_accuracy[metric.name].attrs["long_name"] == metric.long_name
+            if metric.on_loss != "undefined":
+                assert "loss" in name and "accuracy" not in name, metric.name
+                assert of_loss[metric.scalar].attrs["long_name"] == name
+
+    def test_and_so_do_tables(self, tmp_path: Path) -> None:
+        folder = waterjar.create_study(tmp_path / "study")
+        record_by_hand(folder / "run", loss=True)
+        settings = {"continual": {"metric_type": "loss"}}
+        found = diagnose(waterjar.open_study(folder), only=["continual"], settings=settings)
+        assert found.declared("intransigence").long_name.startswith("intransigence: final loss of the network")

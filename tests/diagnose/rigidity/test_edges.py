@@ -1,0 +1,259 @@
+"""Edges of the index: unequal budgets, the floor, nobody learned, runs that ended, causes that are true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import waterjar
+from diagnose.rigidity.einstellung_runs import SETS, config, in_memory, measured_in_memory, write_run
+from diagnose.rigidity.test_judgement import judged, side_of
+from diagnose.rigidity.test_measure import BASELINE, BY_EPOCH, cell, learner, why
+from waterjar import WaterjarError
+from waterjar.diagnose import rigidity
+from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.rigidity.floor import reliance_share
+from waterjar.diagnose.rigidity.guessing import above_guessing, luck_limit
+from waterjar.diagnose.study import diagnose
+from waterjar.run.schema import MEANINGS, REASONS
+from waterjar.testing import check_metric
+
+RULE = {"where": {"scenario": "scratch_t2"}, "tell": ["training.epochs_t2"]}
+
+
+def measured(folder: Path, **settings: Any) -> xr.Dataset:
+    return rigidity.measure(waterjar.open_study(folder), **{**BY_EPOCH, **settings})
+
+
+class TestBudgets:
+    """A learner of 9 epochs that ends at .90 beside a baseline of 2 epochs that ends at .50."""
+
+    def uneven(self) -> dict[str, Any]:
+        own = in_memory(_curves([0.1] * 9 + [0.9], 0.05), [1], range(10))
+        other = in_memory(_curves([0.1, 0.3, 0.5], 0.05), [1], range(3))
+        found = measured_in_memory(own, other, ("mine", "base"), window=1, threshold=0.45)
+        return {str(name): v.values[()] for name, v in found.items()}
+
+    def test_only_the_restricted_delay_is_cut(self) -> None:
+        found = self.uneven()
+        assert found["patched_accuracy"] == pytest.approx([0.9])  # it was .10, of epoch 2
+        assert found["pd"] == pytest.approx([0.5 - 0.9]) and found["sfr"] == pytest.approx([0.85])
+        assert found["sfr_rel"] == pytest.approx([0.85 - 0.45])
+        assert found["checkpoint_epoch"].tolist() == [9]
+        assert found["ad"].tolist() == [9 - 2] and found["ad_restricted"].tolist() == [0]  # min(9, 2) - min(2, 2)
+
+    def test_both_lengths_are_said_as_recorded(self) -> None:
+        found = self.uneven()
+        assert (float(found["learner_budget"]), float(found["baseline_budget"])) == (9, 2)
+        assert "recorded are 9 epochs of it and 2 of the baseline" in str(found["baseline_note"])
+        assert "It was trained for 9 epochs, base for 2" in str(found["sentence"])
+
+    def test_the_config_may_say_what_it_likes(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": RULE}})
+        short = {name: values[:4] for name, values in BASELINE.items()}
+        for seed in (1, 2):
+            write_run(tmp_path, "scratch_t2", "sgd", seed, short)  # declared as 4 epochs, and recorded as 3
+            write_run(tmp_path, "sequential", "derpp", seed, learner(seed))
+        part = cell(measured(tmp_path), "derpp")
+        assert "recorded are 4 epochs of it and 3 of the baseline" in str(part["budget_note"].values)
+        table = compare_cells(diagnose(waterjar.open_study(tmp_path), only=["rigidity"]), ["pd"], baseline="scratch_t2")
+        (told,) = table[table.group == "derpp"]["baseline_note"]
+        assert "recorded are 4 epochs" in told
+
+    def test_equal_ones_are_not_worth_a_word(self, tmp_path: Path) -> None:
+        write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE)
+        write_run(tmp_path, "sequential", "derpp", 1, learner(1))
+        part = cell(measured(tmp_path), "derpp")
+        assert str(part["budget_note"].values) == "" and "trained for" not in str(part["sentence"].values)
+
+
+def _curves(normal: list[float], masked: float) -> dict[str, np.ndarray]:
+    length = len(normal)
+    return {
+        "t2_shortcut_normal": np.array(normal)[:, None],
+        "t2_shortcut_masked": np.full((length, 1), masked),
+        "t2_validation": np.linspace(0, 1, length)[:, None],
+    }
+
+
+class TestOrder:
+    def record(self, path: Path, phases: list[tuple[str, int]]) -> waterjar.Study:
+        options: dict[str, Any] = {"eval_sets": SETS, "tasks": ["t1", "t2"], "provenance": False}
+        with waterjar.Recorder(path / "run", config("sequential", "sgd"), seeds=[1], **options) as recorder:
+            for task, epoch in phases:
+                recorder.log(train_task=task, epoch=epoch, performance={"macro_accuracy": dict.fromkeys(SETS, 0.5)})
+        return waterjar.open_study(path)
+
+    def test_a_task_behind_the_last_one(self, tmp_path: Path) -> None:
+        with pytest.raises(WaterjarError, match=r"'t1' is trained at step 2, after 't2', .*in the order of training"):
+            rigidity.measure(self.record(tmp_path, [("t2", 0), ("t2", 1), ("t1", 1)]))
+
+    def test_a_last_task_that_is_visited_again(self, tmp_path: Path) -> None:
+        with pytest.raises(WaterjarError, match="'t1' is trained at step 2"):
+            rigidity.measure(self.record(tmp_path, [("t1", 1), ("t2", 1), ("t1", 2), ("t2", 2)]))
+
+
+class TestFloor:
+    @given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
+    def test_the_identity(self, values: list[float]) -> None:
+        normal, masked, theirs, their_masked = values
+        relative = rigidity.shortcut_reliance(normal, masked, rigidity.shortcut_reliance(theirs, their_masked))
+        deficit = rigidity.performance_deficit(normal, theirs)
+        assert abs(float(relative) + float(deficit) + (masked - their_masked)) <= 1e-12
+
+    def test_the_identity_of_a_study(self, tmp_path: Path) -> None:
+        for seed in (1, 2, 3):
+            write_run(tmp_path, "scratch_t2", "sgd", seed, BASELINE)
+            write_run(tmp_path, "sequential", "derpp", seed, learner(seed))
+        part = cell(measured(tmp_path), "derpp")
+        total = part["sfr_rel"] + part["pd"] + part["masked_gap"]
+        assert np.abs(total.values).max() <= 1e-12
+        assert part["masked_gap"].values == pytest.approx([0.1] * 3)  # 0.2 at epoch 4, the baseline's 0.1 at epoch 2
+        assert why(part, "reliance_share") == ["chance_unknown"] * 3
+        told = cell(measured(tmp_path, chance=0.05), "derpp")
+        assert told["reliance_share"].values == pytest.approx([0.6 / 0.75, 0.5 / 0.65, 0.4 / 0.55])
+        per_task = cell(measured(tmp_path, chance=[0.5, 0.05]), "derpp")
+        assert per_task["reliance_share"].values.tolist() == told["reliance_share"].values.tolist()
+        with pytest.raises(WaterjarError, match=r"chance=\[0.5\]: one number, or one for every task of .* \(0 to 1\)"):
+            measured(tmp_path, chance=[0.5])
+
+    def test_the_share_by_hand(self) -> None:
+        assert float(reliance_share(0.75, 0.15, 0.05)) == pytest.approx(0.6 / 0.7)
+        assert float(reliance_share(0.5, 0.0, 0.1)) == pytest.approx(1.25)  # below chance
+        assert reliance_share(0.1, 0.0, 0.1).reason == "undefined"  # nothing above chance that could hang on it
+        assert reliance_share(0.5, 0.0, float("nan")).reason == "chance_unknown"
+        assert reliance_share(float("nan"), 0.0, 0.1).reason == "not_a_number"
+
+    def bound(self, masked: list[float], **settings: Any) -> dict[str, Any]:
+        """The paper's pattern: quicker, ends higher, and all of it on the shortcut."""
+        own = side_of([1, 2, 1], 9, [0.9, 0.88, 0.91], masked)
+        other = side_of([7, 6, 7], 9, [0.6, 0.62, 0.61], [0.01, 0.02, 0.0])
+        return dict(judged(own, other, **settings))
+
+    def test_where_masking_takes_both_to_chance_no_pattern_is_named(self) -> None:
+        assert str(self.bound([0.02, 0.0, 0.01])["pattern"]) == "shortcut_rigidity"  # chance is not known
+        found = self.bound([0.02, 0.0, 0.01], chance=1 / 60)
+        assert str(found["pattern"]) == "bound_by_floor"
+        text = str(found["sentence"])
+        assert "neither is clearly above chance (0.010 and 0.010; chance is 0.017)" in text
+        assert "SFR_rel is bound by the floor" in text and "leans on the shortcut more" not in text
+
+    def test_one_side_above_chance_leaves_it_free(self) -> None:
+        assert str(self.bound([0.3, 0.31, 0.29], chance=1 / 60)["pattern"]) == "inconclusive"
+        assert str(self.bound([0.1, 0.11, 0.09], chance=1 / 60)["pattern"]) == "shortcut_rigidity"
+
+    @pytest.mark.parametrize("name", ["masked_gap", "reliance_share"])
+    def test_the_contract(self, name: str) -> None:
+        check_metric(name)
+
+
+class TestGuessing:
+    def test_the_binomial(self) -> None:
+        for level, size in ((0.1, 100), (1 / 60, 500), (0.5, 40)):
+            limit = luck_limit(level, size)
+            assert (
+                stats.binom.sf(round(limit * size), size, level) <= 0.01 < stats.binom.sf(limit * size - 1, size, level)
+            )
+
+    def test_one_seed_that_learned_is_somebody(self) -> None:
+        assert above_guessing([0.1, 0.12, 0.18], 0.1, 100, 0.95) is False
+        assert above_guessing([0.1, 0.12, 0.19], 0.1, 100, 0.95) is True
+
+    def test_without_a_size_by_t(self) -> None:
+        values = np.array([0.12, 0.16, 0.14])
+        low = stats.ttest_1samp(values, 0.1, alternative="greater").confidence_interval(0.95).low
+        assert above_guessing(values, low + 1e-9, None, 0.95) is False
+        assert above_guessing(values, low - 1e-9, None, 0.95) is True
+        assert above_guessing([0.9], 0.1, None, 0.95) is None  # of one seed there is no interval
+        assert above_guessing([0.9, 0.9], float("nan"), 100, 0.95) is None
+
+    def studied(self, folder: Path, final: float, theirs: float, sizes: dict[str, int] | None) -> xr.Dataset:
+        classes = [f"class {i}" for i in range(20)]
+        for scenario, end in (("scratch_t2", theirs), ("sequential", final)):
+            for seed in (1, 2, 3):
+                options: dict[str, Any] = {"eval_sets": SETS, "tasks": ["t1", "t2"], "classes": classes}
+                place = folder / f"{scenario}-{seed}"
+                with waterjar.Recorder(
+                    place, config(scenario, "sgd"), seeds=[seed], eval_sizes=sizes, provenance=False, **options
+                ) as recorder:
+                    for epoch in range(3):
+                        value = end + 0.01 * (seed - 2)
+                        each = np.full((len(SETS), 20, 1), np.nan)
+                        each[:, :10] = value  # half of the classes are in each set
+                        recorder.log(
+                            train_task="t2",
+                            epoch=epoch,
+                            performance={
+                                "macro_accuracy": dict.fromkeys(SETS, value),
+                                "class_accuracy": waterjar.masked(each, np.isnan(each), "empty_set"),
+                            },
+                            events={"patched_images": 5.0},
+                        )
+        return measured(folder)
+
+    @pytest.mark.parametrize("sizes", [dict.fromkeys(SETS, 200), None])
+    def test_no_verdict_where_nobody_learned(self, tmp_path: Path, sizes: dict[str, int] | None) -> None:
+        result = self.studied(tmp_path, 0.10, 0.09, sizes)  # ten classes in the set: guessing has 0.1
+        part = cell(result, "sgd")
+        assert str(part["pattern"].values) == "nobody_learned"
+        text = str(part["sentence"].values)
+        assert text.startswith("Neither sgd nor scratch_t2 has learned the shortcut classes: accuracy 0.100")
+        assert "guessing has 0.100" in text and "There is no verdict on rigidity." in text
+        assert ("with 200 images up to 0.150" in text) == (sizes is not None)
+        base = str(cell(result, "scratch_t2")["sentence"].values)
+        assert "is the baseline. scratch_t2 has not learned the shortcut classes: accuracy 0.090" in base
+
+    @pytest.mark.parametrize(("final", "theirs"), [(0.5, 0.09), (0.09, 0.5)])
+    def test_one_of_them_is_enough(self, tmp_path: Path, final: float, theirs: float) -> None:
+        part = cell(self.studied(tmp_path, final, theirs, dict.fromkeys(SETS, 200)), "sgd")
+        assert str(part["pattern"].values) != "nobody_learned"
+        assert "has learned" not in str(part["sentence"].values)
+
+
+class TestWhatIsSaid:
+    def test_a_run_that_ended_is_named(self, tmp_path: Path) -> None:
+        for seed in (1, 2, 3):
+            write_run(tmp_path, "scratch_t2", "sgd", seed, BASELINE)
+        for seed in (1, 2):
+            write_run(tmp_path, "sequential", "derpp", seed, learner(seed))
+        write_run(tmp_path, "sequential", "derpp", 3, {name: values[:2] for name, values in learner(3).items()})
+        text = str(cell(measured(tmp_path), "derpp")["sentence"].values)
+        assert "Seed 3 of derpp ended before the other runs of the cell (run_ended), and is left out" in text
+        assert "ended before" not in str(cell(measured(tmp_path), "scratch_t2")["sentence"].values)
+
+    def test_no_baseline_and_no_partner_are_causes_of_their_own(self, tmp_path: Path) -> None:
+        for seed in (1, 2):
+            write_run(tmp_path, "sequential", "derpp", seed, learner(seed))
+        write_run(tmp_path, "scratch_t2", "sgd", 1, BASELINE)
+        for name in ("ad", "pd", "sfr_rel", "ad_restricted", "masked_gap"):
+            assert why(cell(measured(tmp_path), "derpp"), name) == ["present", "no_run"], name
+            assert why(cell(measured(tmp_path, baseline=None), "derpp"), name) == ["no_baseline"] * 2, name
+        alone = cell(measured(tmp_path, baseline=None), "derpp")
+        for name in ("pd_mean", "pd_seeds_needed", "seeds_needed", "ad_restricted_bootstrap_low", "baseline_budget"):
+            assert why(alone, name) == ["no_baseline"], name
+
+    def test_every_reason_has_a_meaning_and_codes_stay(self) -> None:
+        old = ["present", "not_recorded", "not_a_number", "empty_set", "run_ended", "never_reached", "undefined"]
+        assert list(REASONS[: len(old)]) == old and tuple(MEANINGS) == REASONS
+        assert "pass classes= or --set chance=0.5" in MEANINGS["chance_unknown"]
+
+    def test_equal_delays_count_from_six_seeds_on(self) -> None:
+        for n, clear in ((5, False), (6, True)):
+            found = judged(side_of([5] * n, 8, [0.7] * n, [0.1] * n), side_of([1] * n, 8, [0.9] * n, [0.6] * n))
+            assert found["ad"].tolist() == [4] * n
+            assert ("needs more epochs than base" in str(found["sentence"])) is clear
+            assert ("AD +4.0 in each of 5 seeds, spread unknown" in str(found["sentence"])) is not clear
+
+    def test_equal_but_for_rounding_is_equal(self) -> None:
+        # 0.3 - 0.1 and 0.2 - 0.0 differ by 5e-17
+        own = side_of([1, 2, 3], 8, [0.3, 0.2, 0.7], [0.1, 0.1, 0.1])
+        other = side_of([1, 2, 3], 8, [0.1, 0.0, 0.5], [0.1, 0.1, 0.1])
+        text = str(judged(own, other)["sentence"])
+        assert "it ends neither clearly lower nor higher (PD -0.200 in each of 3 seeds, spread unknown)" in text
