@@ -33,7 +33,9 @@ from waterjar.run.store import ROOT
 
 _EVAL = ("step", "eval_set", "repeat")
 VARIABLES = {
-    "performance/random_accuracy": Variable(_EVAL, "accuracy of random features with a learned readout", "1", "higher"),
+    "performance/random_accuracy": Variable(
+        _EVAL, "accuracy of random features with a learned readout", "1", "higher", accuracy=True
+    ),
     "performance/random_loss": Variable(_EVAL, "mean loss of random features with a learned readout", "nat", "lower"),
     "performance/multitask_accuracy": Variable(
         _EVAL, "accuracy of a network trained on all tasks", "1", "higher", accuracy=True
