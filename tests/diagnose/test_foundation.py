@@ -248,10 +248,12 @@ class TestDiagnose:
         data = bytearray(file.read_bytes())
         data[3] ^= 1
         file.write_bytes(bytes(data))
-        again = diagnose(study, only=["cost"])
-        assert again.seals["sgd-1"] == "tampered"
-        assert again.origin["cost"]["sgd-1"] == "changed: sgd-1"
-        assert again.origin["cost"]["er-2"] == "cached"
+        with pytest.raises(WaterjarError, match=r"sgd-1/resources/seconds/c/0 is damaged: it is not what was sealed"):
+            diagnose(study, only=["cost"])
+        again = diagnose(study, families=["cost"])
+        assert again.seals["sgd-1"] == "tampered" and "is not what was sealed" in again.passed_over["cost"]
+        others = diagnose(study.select(lambda entry: entry.name != "sgd-1"), only=["cost"])
+        assert set(others.origin["cost"].values()) == {"cached"}
 
     def test_a_newer_family_is_noticed(self, study: waterjar.Study, monkeypatch: pytest.MonkeyPatch) -> None:
         diagnose(study, only=["cost"])
@@ -312,7 +314,7 @@ class TestDiagnose:
         data[3] ^= 1
         file.write_bytes(bytes(data))
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert diagnose(study, only=["cost"]).seals["sgd-1"] == "tampered"
+        assert diagnose(study, families=["cost"]).seals["sgd-1"] == "tampered"
 
     def test_a_refusal_is_kept_and_given_up_when_runs_change(
         self, study: waterjar.Study, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import waterjar
-from recording import record, root_of
+from recording import record, root_of, write_root
 from waterjar import Recorder, WaterjarError
 from waterjar.run import ledger
 from waterjar.run.seal import MANIFEST, ROOT_HASH
@@ -178,7 +178,7 @@ def test_a_sealed_run_made_open_again_is_caught_by_the_ledger(tmp_path: Path) ->
     path = record(waterjar.create_study(tmp_path / "study") / "run")
     root = root_of(path)
     root["attributes"]["status"] = "recording"
-    (path / "zarr.json").write_text(json.dumps(root))
+    write_root(path, root)
     assert waterjar.verify(path).state == "tampered"
 
 
@@ -201,7 +201,7 @@ def test_an_unwritable_ledger_is_one_clear_error(tmp_path: Path) -> None:
 def test_a_sealed_and_changed_run_that_calls_itself_open_is_tampered(run_path: Path) -> None:
     root = root_of(run_path)
     root["attributes"]["status"] = "recording"
-    (run_path / "zarr.json").write_text(json.dumps(root))
+    write_root(run_path, root)
     chunk = run_path / "performance" / "accuracy" / "c" / "0" / "0" / "0"
     chunk.write_bytes(bytes(8) + chunk.read_bytes()[8:])
     found = waterjar.verify(str(run_path))
@@ -212,7 +212,7 @@ def test_a_sealed_and_changed_run_that_calls_itself_open_is_tampered(run_path: P
 def test_signed_and_open_is_a_contradiction(run_path: Path) -> None:
     root = root_of(run_path)
     root["attributes"]["status"] = "interrupted"
-    (run_path / "zarr.json").write_text(json.dumps(root))
+    write_root(run_path, root)
     (run_path / f"{MANIFEST}.sig").write_text("x")
     assert "calls itself open" in str(waterjar.verify(run_path).problems[0])
 

@@ -123,7 +123,7 @@ def test_the_index_notices_changes(tmp_path: Path) -> None:
     saved = index.stat().st_mtime_ns
     assert waterjar.open_study(study).entries == [entry]
     assert index.stat().st_mtime_ns == saved  # nothing new, nothing written
-    assert json.loads(index.read_text())["runs"]["p"]["entry"]["run_id"] == entry.run_id
+    assert json.loads(index.read_text())["runs"]["p"][1]["run_id"] == entry.run_id
 
 
 def test_declaration(tmp_path: Path) -> None:

@@ -47,9 +47,6 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    from waterjar.run.root import read_root  # noqa: PLC0415
-
-    nodes = read_root(run.path)["consolidated_metadata"]["metadata"]
     arrays = [
         {
             "name": name,
@@ -58,7 +55,7 @@ def _facts(run: Run) -> dict[str, Any]:
             "units": node["attributes"].get("units"),
             "direction": node["attributes"].get("direction"),
         }
-        for name, node in nodes.items()
+        for name, node in run.nodes.items()
         if node["node_type"] == "array"
     ]
     return {

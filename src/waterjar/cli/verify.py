@@ -27,13 +27,13 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Tell sealed, open or tampered, and name every array and chunk that does not hold. Exit code 1 if tampered."""
-    from waterjar.run import signature  # noqa: PLC0415 - not for --help
-    from waterjar.run.seal import verify  # noqa: PLC0415
+    from waterjar.diagnose.seals import verify_all  # noqa: PLC0415 - not for --help
+    from waterjar.run import signature  # noqa: PLC0415
 
     paths, absent = _runs(path)
     found: list[tuple[Verification, Signature]] = []
-    for run in paths:
-        result = verify(run)
+    for result in verify_all(paths):
+        run = result.path
         if sign and result.state == "sealed":
             signature.sign(run, key)
         found.append((result, signature.check(run, allowed_signers)))

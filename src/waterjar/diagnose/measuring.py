@@ -22,7 +22,7 @@ from waterjar.diagnose.registry import Family, Metric
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
-from waterjar.run.study import Entry, Study, load_runs, method_of
+from waterjar.run.study import Study, entry_of, load_runs, method_of
 
 Variables = dict[str, xr.Variable]
 METRIC = "metric"
@@ -148,7 +148,7 @@ def measure(family: Family, source: Run | Study, given: Mapping[str, Any]) -> xr
     """A run over (repeat, ...), or a study over (cell, seed, ...), with the settings that count; nothing is kept."""
     if not isinstance(source, Run | Study):
         raise WaterjarError(f"{source!r} is neither a run nor a study: open it with open_run or open_study")
-    study = source if isinstance(source, Study) else study_of(source)
+    study = source.confirmed() if isinstance(source, Study) else study_of(source)
     analysis = analysis_of(study, families=[family.name], settings={family.name: given})
     settings = analysis.settings_of(family)
     if isinstance(source, Run):
@@ -163,22 +163,17 @@ def measure(family: Family, source: Run | Study, given: Mapping[str, Any]) -> xr
 
 def study_of(run: Run) -> Study:
     """A single run as a study of one."""
-    about = {key: run.attributes[key] for key in ("run_id", "cell_id", "status", "config", "progress")}
-    return Study(run.path.parent, [Entry(name=run.path.name, seeds=run.seeds, root_hash=run.root_hash, **about)])
+    return Study(run.path.parent, [entry_of(run)], {run.path.name: run})
 
 
 def units_of(
     family: Family,
     study: Study,
     analysis: Analysis,
-    opened: dict[str, Run] | None = None,
     pieces: PieceRunner | None = None,
 ) -> list[Unit]:
-    """The units of a study that have recorded what the family needs; `opened` are runs that are open already."""
-    runs = {} if opened is None else opened
-    for entry in study.entries:
-        if entry.name not in runs:
-            runs[entry.name] = Run(study.path / entry.name)
+    """The units of a study that have recorded what the family needs."""
+    runs = {entry.name: study.open(entry) for entry in study.entries}
     able = [entry for entry in study.entries if has_groups(runs[entry.name], family.needs)]
     if not able:
         raise WaterjarError(f"no run has recorded {_words(family.needs)}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -15,11 +13,8 @@ from numpy.typing import NDArray
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.registry import Metric
 from waterjar.diagnose.result import NOT_A_NUMBER, UNDEFINED, Codes, Floats, Result
-from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.codec import decode, readable
-from waterjar.run.growing import chunk_key, filled
+from waterjar.errors import unknown_name
 from waterjar.run.reader import Run
-from waterjar.run.root import read_array
 from waterjar.run.schema import STEP_COORDINATES
 
 Array = NDArray[Any]
@@ -32,6 +27,7 @@ class RunArrays:
     """The arrays of a run, as of its opening, by key: whole, or one snapshot of some repeats."""
 
     def __init__(self, run: Run) -> None:
+        self.run = run
         self.path = run.path
         self.seeds = run.seeds
         self.nodes = run.nodes
@@ -45,7 +41,7 @@ class RunArrays:
 
     def whole(self, key: str) -> Array:
         """All of an array, for small ones."""
-        return read_array(self.path, key, self.nodes[key])
+        return self.run.array(key)
 
     @property
     def layers(self) -> list[str]:
@@ -70,36 +66,7 @@ class RunArrays:
 
     def row(self, key: str, position: int, repeats: slice) -> Array:
         """One snapshot (repeat, ...) of some repeats; only the chunks that hold it are read."""
-        metadata = self.nodes[key]
-        if not readable(metadata) or metadata["chunk_grid"]["configuration"]["chunk_shape"][0] != 1:
-            import zarr  # noqa: PLC0415 - half a second that runs of our own never pay
-
-            return np.asarray(zarr.open_group(self.path, mode="r")[key][position, repeats])  # type: ignore[index]
-        _, *inner = metadata["shape"]
-        _, *chunks = metadata["chunk_grid"]["configuration"]["chunk_shape"]
-        inner[0] = len(range(*repeats.indices(inner[0])))
-        begin = repeats.indices(self.shape(key)[1])[0]
-        grid = [range(math.ceil(size / chunk)) for size, chunk in zip(inner, chunks, strict=True)]
-        grid[0] = range(begin // chunks[0], math.ceil((begin + inner[0]) / chunks[0]))
-        found = None
-        for index in itertools.product(*grid):
-            name = chunk_key(key, (position, *index))
-            try:
-                data = (self.path / name).read_bytes()
-            except OSError as error:
-                raise WaterjarError(f"could not read {self.path / name}: {error.strerror}") from error
-            block = decode(data, metadata, str(self.path / name))[0]
-            offsets = [i * c for i, c in zip(index, chunks, strict=True)]
-            offsets[0] -= begin
-            source = tuple(slice(max(0, -o), max(0, n - o)) for o, n in zip(offsets, inner, strict=True))
-            if math.prod(map(len, grid)) == 1:
-                only: Array = block[source]
-                return only
-            if found is None:
-                found = filled(tuple(inner), metadata)
-            place = tuple(slice(max(0, o), o + c) for o, c in zip(offsets, chunks, strict=True))
-            found[place] = block[source]
-        return filled(tuple(inner), metadata) if found is None else found
+        return self.run.row(key, position, repeats)
 
     def eval_sets(self, group: str, wanted: Sequence[str] | None) -> list[int]:
         """Positions of the eval sets asked for; all of them by default."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
@@ -20,15 +19,13 @@ from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.measuring import assemble, measure_unit, units_of
 from waterjar.diagnose.pieces import Executor, Parts, PieceRunner
 from waterjar.diagnose.registry import Family, Metric, find_family, find_metric, metrics
+from waterjar.diagnose.seals import seal_states
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.reader import Run
+from waterjar.run.root import DamagedError
 from waterjar.run.schema import REASONS
-from waterjar.run.seal import verify
-from waterjar.run.store import LocalStore
 from waterjar.run.study import Study
 
-_STATES = ("sealed", "open", "tampered")
 _OF_LOSSES = ("long_name", "direction", "units")
 """What a result may say of a metric otherwise than its declaration, which is that of accuracies."""
 COLUMNS = ("family", "metric", "cell", "name", "scenario", "seed", "value", "reason")
@@ -50,6 +47,8 @@ class Diagnosis:
     """run -> sealed, open or tampered."""
     analysis: Analysis = field(default_factory=Analysis)
     """What counted: families, settings, baseline, tests."""
+    checked: dict[str, str] = field(default_factory=dict)
+    """run -> when its seal was last looked at, of those whose seal was not looked at for this diagnosis."""
 
     @property
     def roots(self) -> dict[tuple[str, int], str]:
@@ -103,6 +102,7 @@ class Diagnosis:
             "values": values.astype(object).where(values.notna(), None).to_dict("records"),
             "verdicts": self.sentences(),
             "seals": self.seals,
+            "seals_checked": self.checked,
             "origin": self.origin,
             "passed_over": self.passed_over,
             "settings": {family: self.settings(family) for family in self.results},
@@ -193,9 +193,10 @@ def diagnose(
     the study declares it, or as the defaults are (see `analysis_of`); `settings` goes by family. Results come from the
     cache where runs, settings and versions are what they were; `fresh` computes them again. A family that refuses is
     passed over, with its reason; if it must be measured, that is an error. Seals are checked whenever a run's files
-    changed since the last check. Long families are measured piece by piece, on `executor` if there is one, and go on
-    where they were stopped.
+    changed since the last check, and if `fresh`; whatever is read of a sealed run is compared with its seal. Long
+    families are measured piece by piece, on `executor` if there is one, and go on where they were stopped.
     """
+    study = study.confirmed()
     if not study.entries:
         raise WaterjarError(f"{study.path} holds no runs: there is nothing to measure")
     for entry in study.entries:
@@ -204,19 +205,28 @@ def diagnose(
     named = families if only is None else [family.name for family in _named(only)]
     analysis = analysis_of(study, families=named, settings=settings, baseline=baseline, tests=tests)
     marks = {entry.name: fingerprint(study.path / entry.name) for entry in study.entries}
-    diagnosis = Diagnosis(study, {}, {}, {}, _seals(study, marks), analysis)
-    opened: dict[str, Run] = {}
+    seals, checked = seal_states(study.path, marks, again=marks if fresh else ())
+    diagnosis = Diagnosis(study, {}, {}, {}, seals, analysis, checked)
     for name in registry.families() if analysis.families is None else analysis.families:
         family = find_family(name)
         try:
             diagnosis.results[name], diagnosis.origin[name] = _measure(
-                family, study, analysis, marks, opened, fresh, watch or _nobody, executor
+                family, study, analysis, marks, fresh, watch or _nobody, executor
             )
         except WaterjarError as error:
+            if isinstance(error, DamagedError):  # whatever was believed of its seal
+                _look_again(diagnosis, marks, error.path.name)
             if only is not None:
                 raise
             diagnosis.passed_over[name] = str(error)
     return diagnosis
+
+
+def _look_again(diagnosis: Diagnosis, marks: Mapping[str, str], run: str) -> None:
+    """Check the seal of a run of which something could not be read as it was sealed."""
+    if diagnosis.checked.pop(run, None) is not None:
+        states, _ = seal_states(diagnosis.study.path, {run: marks[run]}, again=(run,))
+        diagnosis.seals.update(states)
 
 
 def _named(only: Sequence[str]) -> list[Family]:
@@ -235,7 +245,6 @@ def _measure(
     study: Study,
     analysis: Analysis,
     marks: Mapping[str, str],
-    opened: dict[str, Run],
     fresh: bool,
     watch: Watch,
     executor: Executor | None,
@@ -244,7 +253,7 @@ def _measure(
     settings = analysis.settings_of(family)
     results: dict[str, xr.Dataset] = {}
     origin: dict[str, str] = {}
-    units = units_of(family, study, analysis, opened)
+    units = units_of(family, study, analysis)
     for i, unit in enumerate(units):
         watch(family.name, i, len(units))
         both = (*unit.runs, *(() if unit.baseline is None else unit.baseline.runs))
@@ -267,23 +276,3 @@ def _nobody(family: str, done: float, units: int) -> None:
 
 def _tell(watch: Watch, family: str, unit: int, units: int, done: int, pieces: int) -> None:
     watch(family, unit + done / pieces, units)
-
-
-def _seals(study: Study, marks: Mapping[str, str]) -> dict[str, str]:
-    """run -> whether its seal holds; read anew only where a file has changed since."""
-    file = f"{FOLDER}/seals.json"
-    try:
-        known = dict(json.loads((study.path / file).read_bytes()))
-    except (OSError, ValueError, TypeError):
-        known = {}
-    found = {}
-    for entry in study.entries:
-        mark, before = marks[entry.name], known.get(entry.name)
-        if isinstance(before, list) and len(before) == 2 and before[0] == mark and before[1] in _STATES:
-            found[entry.name] = before
-        else:
-            found[entry.name] = [mark, verify(study.path / entry.name).state]
-    if any(known.get(name) != value for name, value in found.items()):
-        with contextlib.suppress(WaterjarError):  # a read-only study is checked every time
-            LocalStore(study.path).put(file, json.dumps({**known, **found}).encode())
-    return {name: state for name, (_, state) in found.items()}

@@ -3,11 +3,13 @@
 Going through zarr costs about a millisecond an array, which a recorder that rewrites dozens of small
 tails each epoch cannot afford. What is written is plain Zarr v3 (checked by opening it with zarr and
 xarray): codecs bytes or vlen-utf8, then for all but numbers per step zstd or blosc-lz4 or none, and crc32c.
+gzip is read, too.
 """
 
 from __future__ import annotations
 
 import math
+import zlib
 from typing import Any, Literal
 
 import google_crc32c
@@ -17,8 +19,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from waterjar.errors import WaterjarError
+from waterjar.run.nodes import chunk_bytes
 
 Json = dict[str, Any]
+_PLAUSIBLE, _DENSEST = 2**28, 1024
+"""A chunk is unpacked to 256 MiB, or to so many times the size of its file; the densest codec would do 30,000 times."""
 
 
 class Storage(BaseModel):
@@ -34,7 +39,7 @@ class Storage(BaseModel):
     """Of zstd below 0: fast. On weights, which hardly compress, -1 takes a tenth of the time of 1."""
     step_chunk: int = Field(default=256, ge=2)
     step_chunk_bytes: int = Field(default=2**18, ge=64)
-    snapshot_chunk_bytes: int = Field(default=2**26, ge=1)
+    snapshot_chunk_bytes: int = Field(default=2**26, ge=1, le=2**28)
 
     def __init__(self, **settings: Any) -> None:
         try:
@@ -124,33 +129,63 @@ def encode(chunk: NDArray[Any], metadata: Json) -> bytes:
     return data.tobytes() if isinstance(data, np.ndarray) else bytes(data)
 
 
-def readable(metadata: Json) -> bool:
-    """Whether `decode` knows every codec; a run rewritten by another tool may hold others."""
-    known = {"vlen-utf8", "bytes", "zstd", "blosc", "crc32c"}
-    little = all(codec.get("configuration", {}).get("endian", "little") == "little" for codec in metadata["codecs"])
-    return little and all(codec["name"] in known for codec in metadata["codecs"])
-
-
 def decode(data: bytes, metadata: Json, where: str) -> NDArray[Any]:
-    """Decode one chunk; a checksum that does not hold is an error that names it."""
+    """Decode one chunk; a checksum that does not hold is an error that names it.
+
+    Nothing is unpacked that would take more memory than the metadata, which has been checked, declares for a chunk.
+    """
     shape = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
+    limit = chunk_bytes(metadata)
     payload: Any = data
     try:
+        if limit > max(_PLAUSIBLE, _DENSEST * len(data)):
+            raise ValueError(f"a file of {len(data)} bytes is said to hold {limit}")
         for codec in reversed(metadata["codecs"]):
             match codec["name"]:
                 case "crc32c":
                     payload, stored = payload[:-4], payload[-4:]
                     if google_crc32c.value(payload).to_bytes(4, "little") != stored:
                         raise ValueError("its checksum does not hold")
-                case "zstd":
-                    payload = Zstd().decode(payload)
-                case "blosc":
-                    payload = Blosc().decode(payload)
                 case "vlen-utf8":
+                    if int.from_bytes(payload[:4], "little") != math.prod(shape):
+                        raise ValueError(f"it does not hold {math.prod(shape)} texts")
                     return np.asarray(VLenUTF8().decode(payload), dtype=object).reshape(shape)
-        return np.frombuffer(payload, dtype=np.dtype(metadata["data_type"]).newbyteorder("<")).reshape(shape).copy()
+                case "bytes":
+                    order = codec.get("configuration", {}).get("endian", "little")
+                    stored = np.frombuffer(payload, dtype=np.dtype(metadata["data_type"]).newbyteorder(order))
+                    return stored.reshape(shape).astype(stored.dtype.newbyteorder("<"))
+                case name:
+                    payload = unpacked(payload, name, limit)
     except (ValueError, RuntimeError) as error:
         raise WaterjarError(f"{where} is damaged: {error}") from error
+    except MemoryError as error:
+        raise WaterjarError(f"{where} does not fit into memory: a chunk of {shape} {metadata['data_type']}") from error
+    raise WaterjarError(f"{where} cannot be read: its array has no codec for numbers or texts")
+
+
+def unpacked(data: bytes, codec: str, limit: int) -> bytes:
+    """Decompress, unless more than `limit` bytes would come out: these formats say in their head how many."""
+    if codec == "gzip":
+        stream = zlib.decompressobj(wbits=31)
+        found = stream.decompress(data, limit + 1)
+        if len(found) > limit or not stream.eof:
+            raise ValueError(f"it unpacks to more than the {limit} bytes that are declared, or is cut off")
+        return found
+    size = _zstd_size(data) if codec == "zstd" else int.from_bytes(data[4:8], "little")
+    if size > limit:
+        raise ValueError(f"it unpacks to {size} bytes, {limit} are declared")
+    return bytes(Zstd().decode(data) if codec == "zstd" else Blosc().decode(data))
+
+
+def _zstd_size(data: bytes) -> int:
+    """How much a zstd frame unpacks to, as its head says (RFC 8878, 3.1.1.1); zarr's writers always say it."""
+    head = data[4] if len(data) > 4 else 0
+    single, kind = head >> 5 & 1, head >> 6
+    begin = 5 + (1 - single) + (0, 1, 2, 4)[head & 3]
+    length = (single, 2, 4, 8)[kind]
+    if data[:4] != b"\x28\xb5\x2f\xfd" or not length or len(data) < begin + length:
+        raise ValueError("it is no zstd frame that says its size")
+    return int.from_bytes(data[begin : begin + length], "little") + 256 * (length == 2)
 
 
 def step_chunk(inner: tuple[int, ...], itemsize: int, storage: Storage) -> int:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from waterjar._version import NUMERICS_VERSION
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.identity import identify, plain
 from waterjar.run.schema import JOINT, STEP_COORDINATES, Variable, variables_of
@@ -37,7 +38,7 @@ def describe(
     names = [str(i) for i in range(_whole("tasks", tasks))] if isinstance(tasks, int) else _names("tasks", tasks)
     if data_fingerprint is not None and not isinstance(data_fingerprint, str):
         raise WaterjarError(f"data_fingerprint={data_fingerprint!r}: expected text")
-    _names("unhashed", unhashed)
+    left_out = _names("unhashed", unhashed)
     if not names or JOINT in names:
         raise WaterjarError(f"tasks={tasks!r}: expected at least one task, none of them called '{JOINT}'")
     for name, task in sets.items():
@@ -47,10 +48,11 @@ def describe(
     for name in probes:
         if name not in sets:
             raise unknown_name("probe_sets: eval_set", name, sets)
-    run_id, cell_id = identify(settings, numbers, data_fingerprint, unhashed)
+    run_id, cell_id = identify(settings, numbers, data_fingerprint, left_out)
     return {
         "run_id": run_id,
         "cell_id": cell_id,
+        "identity": {"unhashed": left_out, "numerics": NUMERICS_VERSION},
         "config": settings,
         "data_fingerprint": data_fingerprint,
         "seeds": numbers,

@@ -62,7 +62,11 @@ def digest(value: object) -> str:
 
 
 def identify(
-    config: Config, seeds: Sequence[int], data_fingerprint: str | None, unhashed: Sequence[str] = ()
+    config: Config,
+    seeds: Sequence[int],
+    data_fingerprint: str | None,
+    unhashed: Sequence[str] = (),
+    numerics: object = NUMERICS_VERSION,
 ) -> tuple[str, str]:
     """Return (run_id, cell_id). Runs of a cell differ in nothing but their seeds.
 
@@ -74,6 +78,6 @@ def identify(
     cell = {
         "config": {key: item for key, item in config.items() if key not in skipped},
         "data": data_fingerprint,
-        "numerics": NUMERICS_VERSION,
+        "numerics": numerics,
     }
     return digest({**cell, "seeds": list(seeds)}), digest(cell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import os
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from waterjar.errors import WaterjarError
 from waterjar.run.provenance import now
 from waterjar.run.root import read_root
-from waterjar.run.store import MANIFEST, sha256
+from waterjar.run.store import MANIFEST, read_file, sha256
 
 DECLARATION = "study.yaml"
 LEDGER = "ledger.jsonl"
@@ -65,17 +66,30 @@ def _place(run: Path) -> Path:
 
 def entries(study: Path) -> list[dict[str, str]]:
     """All lines of a ledger, oldest first."""
+    return list(_read(study)[0])
+
+
+def _read(study: Path) -> tuple[list[dict[str, str]], dict[str, str]]:
+    """The lines of a ledger, and run -> the root hash of its last one; read again only when the file has changed."""
     file = study / LEDGER
-    if not file.is_file():
-        return []
+    try:
+        about = file.stat()
+    except FileNotFoundError:
+        return [], {}
+    return _parse(file, (about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_ino))
+
+
+@functools.lru_cache(maxsize=4)
+def _parse(file: Path, stamp: tuple[int, ...]) -> tuple[list[dict[str, str]], dict[str, str]]:
+    """Parse a ledger as it was at one moment, which `stamp` stands for: a study of 3,000 runs asks 3,000 times."""
     found = []
-    for number, line in enumerate(_split(file.read_bytes())[0].splitlines(), 1):
+    for number, line in enumerate(_split(read_file(file.parent, file.name))[0].splitlines(), 1):
         try:
             entry = json.loads(line)
             found.append({key: str(entry[key]) for key in ("run", "run_id", "root", "sealed")})
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise WaterjarError(f"{file}, line {number} is not an entry of a ledger: {line[:80]!r}") from error
-    return found
+    return found, {entry["run"]: entry["root"] for entry in found}
 
 
 def _split(text: bytes) -> tuple[bytes, bytes]:
@@ -91,5 +105,4 @@ def _split(text: bytes) -> tuple[bytes, bytes]:
 def last_root(run: Path) -> str | None:
     """The root hash under which a run was last sealed, if its study's ledger has it."""
     place = _place(run)
-    found = [entry["root"] for entry in entries(place.parent) if entry["run"] == place.name]
-    return found[-1] if found else None
+    return _read(place.parent)[1].get(place.name)

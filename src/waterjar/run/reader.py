@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from waterjar.errors import unknown_name
 from waterjar.run.codec import Json
-from waterjar.run.root import read_array, read_root
-from waterjar.run.seal import read_root_hash
+from waterjar.run.manifest import read_manifest, read_root_hash, root_line
+from waterjar.run.root import DamagedError, Region, read_array, read_root
+from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, read_file, sha256
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,10 +62,29 @@ class Run:
         """The last complete step as of opening; -1 if there is none."""
         return int(self.attributes["progress"]["step"])
 
-    @property
+    @cached_property
     def root_hash(self) -> str | None:
         """The root hash, if sealed. `waterjar verify` tells whether it holds."""
         return read_root_hash(self.path) if self.status == "sealed" else None
+
+    @cached_property
+    def digests(self) -> dict[str, str] | None:
+        """File -> SHA-256 that it was sealed with; None of an open run, and of one that has lost its manifest."""
+        if self.status != "sealed" or not (self.path / MANIFEST).exists():
+            return None
+        try:
+            root_hash, digests = read_manifest(self.path)
+            changed = {ROOT: sha256(read_file(self.path, ROOT)) != digests[ROOT]}
+            changed[MANIFEST] = read_file(self.path, ROOT_HASH) != root_line(root_hash)
+        except (OSError, ValueError) as error:
+            raise DamagedError(self.path, f"{self.path} is damaged: its {MANIFEST}: {error}") from error
+        for file in (file for file, is_changed in changed.items() if is_changed):
+            raise DamagedError(self.path, f"{self.path} is damaged: its {file} is not what was sealed")
+        return digests
+
+    def array(self, key: str, region: Region | None = None) -> NDArray[Any]:
+        """One array in memory, or a region of it; of a sealed run only if its bytes are those that were sealed."""
+        return read_array(self.path, key, self.nodes[key], self.digests, region)
 
     @property
     def root(self) -> Json:
@@ -82,9 +104,9 @@ class Run:
     @cached_property
     def tree(self) -> xr.DataTree:
         """The whole run as plain xarray, loaded when used."""
-        import xarray as xr  # noqa: PLC0415 - a second that `waterjar --help` must not pay
+        from waterjar.run.lazy import lazy_tree  # noqa: PLC0415 - xarray: a second that `waterjar --help` must not pay
 
-        return xr.open_datatree(self.path, engine="zarr")
+        return lazy_tree(self)
 
     def __getitem__(self, group: str) -> xr.Dataset:
         """One group as a Dataset, loaded when used."""
@@ -96,7 +118,14 @@ class Run:
         """One group as a Dataset in memory, read directly: twenty times faster for small ones."""
         if group not in self.groups:
             raise unknown_name(f"{self.path}: group", group, self.groups)
-        return to_dataset(*read_group(self.path, self._root, group))
+        return to_dataset(*read_group(self, group))
+
+    def row(self, key: str, position: int, repeats: slice = slice(None)) -> NDArray[Any]:
+        """One snapshot (repeat, ...) of an array, of some repeats; only the chunks that hold it are read."""
+        _, count, *inner = self.nodes[key]["shape"]
+        begin, end, _ = repeats.indices(count)
+        found: NDArray[Any] = self.array(key, [(position, position + 1), (begin, end), *((0, n) for n in inner)])[0]
+        return found
 
     def __repr__(self) -> str:
         """Say which run this is and what it holds."""
@@ -116,15 +145,16 @@ Arrays = dict[str, tuple[tuple[str, ...], Any, Json]]
 """name -> (dims, values, attributes): a group in memory, before xarray."""
 
 
-def read_group(path: Path, root: Json, group: str, only: Collection[str] | None = None) -> tuple[Arrays, set[str]]:
-    """Read every array of a group into memory, or `only` some; also the names of those that are coordinates."""
-    nodes = root["consolidated_metadata"]["metadata"]
+def read_group(
+    run: Run, group: str, only: Collection[str] | None = None, read: Callable[[str], Any] | None = None
+) -> tuple[Arrays, set[str]]:
+    """Every array of a group, or `only` some, in memory or as `read` has it; and which of them are coordinates."""
     arrays: Arrays = {}
-    for key, node in nodes.items():
+    for key, node in run.nodes.items():
         parent, _, name = key.rpartition("/")
         if parent == group and node["node_type"] == "array" and (only is None or name in only):
-            arrays[name] = (tuple(node["dimension_names"]), read_array(path, key, node), node["attributes"])
-    listed = set(nodes[group]["attributes"].get("coordinates", "").split())
+            arrays[name] = (tuple(node["dimension_names"]), (read or run.array)(key), node["attributes"])
+    listed = set(run.nodes[group]["attributes"].get("coordinates", "").split())
     return arrays, {name for name, (dims, _, _) in arrays.items() if name in listed or dims == (name,)}
 
 

@@ -13,9 +13,9 @@ from waterjar.run.codec import Json, Storage
 from waterjar.run.coordinates import Progress
 from waterjar.run.growing import GrowingGroup, Series
 from waterjar.run.root import read_array, read_root
-from waterjar.run.schema import STEP_COORDINATES
+from waterjar.run.schema import GROWING, STEP_COORDINATES
 from waterjar.run.store import MANIFEST, ROOT_HASH, LocalStore, sha256
-from waterjar.run.writer import GROWING, TreeWriter, expected_files
+from waterjar.run.writer import TreeWriter, expected_files
 
 _MUST_AGREE = ("run_id", "seeds", "tasks", "eval_sets", "probe_sets", "classes")
 
@@ -45,6 +45,8 @@ def restore(
             f"{store.path} was recorded with step_dtype {recorded['step_dtype']}, not {storage.step_dtype}: "
             "resume with the former"
         )
+    attributes.pop("checksum", None)
+    attributes["identity"] = identity["identity"]  # which runs of before this was recorded lack
     writer = TreeWriter(store, storage, attributes)
     writer.nodes = root["consolidated_metadata"]["metadata"]
     _rebuild_groups(writer)

@@ -1,21 +1,28 @@
-"""Reading a run without xarray: its root, and whole arrays. What the study and a resume are built on."""
+"""Reading a run without xarray: its root, and its arrays, whole or in part. The one reader of both."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
-from waterjar.run.codec import Json, decode, readable
+from waterjar.run.codec import Json, decode
 from waterjar.run.growing import chunk_key, filled
+from waterjar.run.identity import identify
+from waterjar.run.nodes import Fault, check_nodes, chunk_bytes
 from waterjar.run.schema import SCHEMA_VERSION
-from waterjar.run.store import ROOT
+from waterjar.run.stamped import holds
+from waterjar.run.store import PRIVATE, ROOT, read_file, sha256
+from waterjar.run.writer import CHECKSUM
+
+Region = Sequence[tuple[int, int]]
+"""Begin and end along every dimension."""
 
 
 class NotARunError(WaterjarError):
@@ -26,73 +33,165 @@ class NewerSchemaError(WaterjarError):
     """A run of a later waterjar."""
 
 
-_REQUIRED: dict[str, type] = {
-    "run_id": str,
-    "cell_id": str,
-    "config": dict,
-    "seeds": list,
-    "tasks": list,
-    "eval_sets": dict,
-    "progress": dict,
-    "provenance": dict,
-}
+class DamagedError(WaterjarError):
+    """A run, or a file of it, is not what was written."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(what)
+        self.path = path
+
 
 STATUSES = ("recording", "interrupted", "sealed")
+
+
+def _list_of(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(type(item) is kind for item in value)
+
+
+def _numbers_by_name(value: Any) -> bool:
+    return isinstance(value, dict) and all(type(item) is int for item in value.values())
+
+
+def _is_progress(value: Any) -> bool:
+    if not isinstance(value, dict) or type(value.get("step")) is not int:
+        return False
+    return all(isinstance(item, str) if key == "train_task" else _is_number(item) for key, item in value.items())
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+def _has_sessions(value: Any) -> bool:
+    sessions = value.get("sessions") if isinstance(value, dict) else None
+    return isinstance(sessions, list) and bool(sessions) and all(isinstance(one, dict) for one in sessions)
+
+
+def _checksums(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_list_of(int), value.values()))
+
+
+_REQUIRED: dict[str, Callable[[Any], bool]] = {
+    "run_id": lambda value: isinstance(value, str),
+    "cell_id": lambda value: isinstance(value, str),
+    "config": lambda value: isinstance(value, dict),
+    "seeds": lambda value: _list_of(int)(value) and bool(value),
+    "tasks": _list_of(str),
+    "eval_sets": _numbers_by_name,
+    "progress": _is_progress,
+    "provenance": _has_sessions,
+    "status": lambda value: value in STATUSES,
+}
+_OPTIONAL: dict[str, Callable[[Any], bool]] = {
+    "probe_sets": _list_of(str),
+    "classes": lambda value: value is None or _list_of(str)(value),
+    "layers": _list_of(str),
+    "storage": lambda value: isinstance(value, dict),
+    "checks": _checksums,
+    "data_fingerprint": lambda value: value is None or isinstance(value, str),
+    "identity": lambda value: isinstance(value, dict) and _list_of(str)(value.get("unhashed")) and "numerics" in value,
+}
+"""What the root says of a run, and what it must look like. Earlier versions lacked some of the second kind."""
 
 
 def read_root(path: Path) -> Json:
     """The root metadata of a run, checked: it is one, it is whole, and this version can read it."""
     try:
-        text = (path / ROOT).read_bytes()
+        text = read_file(path, ROOT)
     except FileNotFoundError:
-        hint = "no such file or directory" if not path.exists() else "it has no zarr.json"
+        hint = "no such file or directory" if not path.exists() else f"it has no {ROOT}"
         raise WaterjarError(f"{path} is not a run: {hint}") from None
     except OSError as error:
         raise WaterjarError(f"could not read {path}: {error.strerror}") from error
+    is_whole = holds(text, CHECKSUM)
+    if text.startswith(CHECKSUM) and not is_whole:
+        raise DamagedError(path, f"{path} is damaged: the checksum of its {ROOT} does not hold")
     try:
         root: Json = json.loads(text)
         attributes = root["attributes"]
         version = attributes["waterjar_schema"]
     except (KeyError, TypeError):
+        if (path / PRIVATE).is_dir():
+            raise DamagedError(path, f"{path} is damaged: its {ROOT} does not say what it is") from None
         raise NotARunError(f"{path} is not a waterjar run: its {ROOT} is another's") from None
-    except (ValueError, RecursionError) as error:
-        raise WaterjarError(f"{path} is damaged: its {ROOT} is not JSON ({error})") from error
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise DamagedError(path, f"{path} is damaged: its {ROOT} is not JSON ({error})") from error
+    if type(version) is not int or version > SCHEMA_VERSION:
         raise NewerSchemaError(
             f"{path} has schema {version!r}, this waterjar reads up to {SCHEMA_VERSION}: pip install --upgrade waterjar"
         )
-    faults = [key for key, kind in _REQUIRED.items() if not isinstance(attributes.get(key), kind)]
-    consolidated = root.get("consolidated_metadata")
-    if not isinstance(consolidated, dict) or not isinstance(consolidated.get("metadata"), dict):
-        faults.append("consolidated_metadata")
-    if attributes.get("status") not in STATUSES:
-        faults.append("status")
-    if faults or not isinstance(attributes["progress"].get("step"), int):
-        raise WaterjarError(f"{path} is damaged: its {ROOT} lacks a valid {', '.join(faults) or 'progress'}")
+    _check(path, root, is_whole)
     return root
 
 
-def read_array(path: Path, key: str, metadata: Json) -> NDArray[Any]:
-    """Load one array whole. Arrays written by another tool go through zarr."""
-    if not readable(metadata):
-        import zarr  # noqa: PLC0415 - half a second that runs of our own never pay
+def _check(path: Path, root: Json, is_whole: bool) -> None:
+    """Refuse a root that is not as the schema has it; the checksum alone would trust whoever recomputes it."""
+    attributes = root["attributes"]
+    faults = [key for key, holds_for in _REQUIRED.items() if not holds_for(attributes.get(key))]
+    faults += [key for key, holds_for in _OPTIONAL.items() if key in attributes and not holds_for(attributes[key])]
+    consolidated = root.get("consolidated_metadata", {})
+    if not isinstance(consolidated, dict) or not isinstance(consolidated.get("metadata"), dict):
+        faults.append("consolidated_metadata")
+    if root.get("zarr_format") != 3 or root.get("node_type") != "group":
+        faults.append("zarr_format or node_type")
+    if faults:
+        raise DamagedError(path, f"{path} is damaged: its {ROOT} lacks a valid {', '.join(faults)}")
+    if not is_whole and ("checksum" in attributes or "identity" in attributes):
+        raise DamagedError(path, f"{path} is damaged: its {ROOT} was rewritten, by waterjar it was not")
+    about = attributes.get("identity")
+    if about is not None:
+        of = attributes["config"], attributes["seeds"], attributes.get("data_fingerprint")
+        if identify(*of, about["unhashed"], about["numerics"]) != (attributes["run_id"], attributes["cell_id"]):
+            raise DamagedError(path, f"{path} is damaged: its run_id is not that of its config, seeds and data")
+    try:
+        check_nodes(consolidated["metadata"], len(attributes["seeds"]))
+    except Fault as fault:
+        raise DamagedError(path, f"{path} is damaged: {fault}") from None
 
-        return np.asarray(zarr.open_group(path, mode="r")[key][...])  # type: ignore[index]
-    shape = tuple(metadata["shape"])
-    chunks = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
-    grid = [range(math.ceil(size / chunk)) for size, chunk in zip(shape, chunks, strict=True)]
-    whole = None
+
+def read_array(
+    path: Path, key: str, metadata: Json, digests: Mapping[str, str] | None = None, region: Region | None = None
+) -> NDArray[Any]:
+    """Load an array of a checked root: whole, or a `region` of it, of which only the chunks that hold it are read.
+
+    `digests` are the SHA-256 of a sealed run's files: bytes that are not those that were sealed are an error.
+    """
+    chunks = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    wanted = [(0, size) for size in metadata["shape"]] if region is None else region
+    shape = tuple(end - begin for begin, end in wanted)
+    grid = [range(begin // c, math.ceil(end / c)) for (begin, end), c in zip(wanted, chunks, strict=True)]
+    if not math.prod(shape):
+        grid = [range(0)]
+    if math.prod(map(len, grid)) == 1:
+        index = tuple(one[0] for one in grid)
+        block = _read_chunk(path, key, index, metadata, digests)
+        return block[tuple(slice(b - i * c, e - i * c) for i, c, (b, e) in zip(index, chunks, wanted, strict=True))]
+    for index in itertools.product(*grid):  # before memory is taken for what only the metadata promises
+        if not (path / chunk_key(key, index)).is_file():
+            raise DamagedError(path, f"could not read {path / chunk_key(key, index)}: No such file")
+    try:
+        whole = filled(shape, metadata)
+    except (MemoryError, ValueError) as error:
+        raise WaterjarError(f"{path / key} does not fit into memory: {shape} {metadata['data_type']}") from error
     for index in itertools.product(*grid):
-        name = chunk_key(key, index)
-        try:
-            data = (path / name).read_bytes()
-        except OSError as error:
-            raise WaterjarError(f"could not read {path / name}: {error.strerror}") from error
-        block = decode(data, metadata, str(path / name))
-        if math.prod(len(r) for r in grid) == 1:
-            return block[tuple(slice(0, size) for size in shape)]
-        if whole is None:
-            whole = filled(shape, metadata)
-        place = tuple(slice(i * c, min((i + 1) * c, n)) for i, c, n in zip(index, chunks, shape, strict=True))
-        whole[place] = block[tuple(slice(0, p.stop - p.start) for p in place)]
-    return filled(shape, metadata) if whole is None else whole
+        block = _read_chunk(path, key, index, metadata, digests)
+        offsets = [i * c - begin for i, c, (begin, _) in zip(index, chunks, wanted, strict=True)]
+        source = tuple(slice(max(0, -o), n - o) for o, n in zip(offsets, shape, strict=True))
+        place = tuple(slice(max(0, o), o + c) for o, c in zip(offsets, chunks, strict=True))
+        whole[place] = block[source]
+    return whole
+
+
+def _read_chunk(
+    path: Path, key: str, index: tuple[int, ...], metadata: Json, digests: Mapping[str, str] | None
+) -> NDArray[Any]:
+    """One chunk, decoded; of a sealed run only if it is what was sealed."""
+    name = chunk_key(key, index)
+    most = chunk_bytes(metadata)
+    try:
+        data = read_file(path, name, most + most // 64 + 2**16)  # what does not compress grows a little
+    except OSError as error:
+        raise DamagedError(path, f"could not read {path / name}: {error.strerror}") from error
+    if digests is not None and sha256(data) != digests.get(name):
+        raise DamagedError(path, f"{path / name} is damaged: it is not what was sealed (see waterjar verify)")
+    return decode(data, metadata, str(path / name))

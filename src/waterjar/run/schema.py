@@ -174,6 +174,9 @@ STEP_COORDINATES = {
     "effective_epoch": "samples of the last task consumed / its train size",
 }
 
+GROWING = ("step", "snapshot", "event")
+"""First dimensions of arrays that grow."""
+
 JOINT = "joint"
 """The `train_task` of steps in which all tasks are trained at once."""
 

@@ -9,18 +9,19 @@ and can be signed with an SSH key (`waterjar.run.signature`).
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from waterjar.errors import WaterjarError
 from waterjar.run import ledger
-from waterjar.run.checks import damage
+from waterjar.run.checks import damage, is_zarr
+from waterjar.run.manifest import read_manifest, root_line
 from waterjar.run.root import NewerSchemaError, NotARunError, read_root
-from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, LocalStore, sha256
+from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, LocalStore, read_file, sha256
 from waterjar.run.writer import TreeWriter
 
+_LARGEST_FILE = 2**34
 State = Literal["sealed", "open", "tampered"]
 
 
@@ -66,7 +67,7 @@ def close(store: LocalStore, writer: TreeWriter) -> str:
     digests = {**writer.digests, ROOT: sha256(root)}
     manifest = "".join(f"{digests[key]}  {key}\n" for key in sorted(digests))
     found = store.put(MANIFEST, manifest.encode())
-    store.put(ROOT_HASH, _root_line(found).encode())
+    store.put(ROOT_HASH, root_line(found))
     store.put_root(root)
     return found
 
@@ -78,18 +79,6 @@ def content_hash(digests: dict[str, str]) -> str:
     """
     lines = [f"{digests[key]}  {key}\n" for key in sorted(digests) if not key.startswith("resources/")]
     return sha256("".join(lines).encode())
-
-
-def _root_line(found: str) -> str:
-    return f"{found}  {MANIFEST}\n"
-
-
-def read_root_hash(path: Path) -> str | None:
-    """The root hash of a sealed run, from its manifest; None if there is no manifest."""
-    try:
-        return sha256((path / MANIFEST).read_bytes())
-    except OSError:
-        return None
 
 
 def verify(path: str | os.PathLike[str]) -> Verification:
@@ -107,9 +96,12 @@ def verify(path: str | os.PathLike[str]) -> Verification:
         if isinstance(error, NewerSchemaError) or not (folder / MANIFEST).exists():
             raise
         root, status = {}, "damaged"
-    except WaterjarError:
-        if not (folder / ROOT).exists() and not (folder / MANIFEST).exists():
+    except WaterjarError as error:
+        has_root, has_manifest = (folder / ROOT).exists(), (folder / MANIFEST).exists()
+        if not has_root and not has_manifest:
             raise
+        if not has_manifest:  # it was open, or lost its seal: there is nothing to compare it with
+            return Verification(folder, "tampered", problems=[Problem(str(error), ROOT)])
         root, status = {}, "damaged"
     recorded = ledger.last_root(folder)
     if status in ("sealed", "damaged"):
@@ -127,34 +119,20 @@ def verify(path: str | os.PathLike[str]) -> Verification:
 
 def _verify_sealed(path: Path, recorded: str | None) -> Verification:
     try:
-        text = (path / MANIFEST).read_bytes()
-        entries = _parse(text.decode())
+        root, entries = read_manifest(path)
     except (OSError, ValueError) as error:
         return Verification(path, "tampered", problems=[Problem(f"missing or unreadable ({error})", MANIFEST)])
-    root = sha256(text)
     problems = _compare(path, entries)
-    if _read(path, ROOT_HASH) != _root_line(root).encode():
+    if _read(path, ROOT_HASH) != root_line(root):
         problems.append(Problem("does not match the manifest", ROOT_HASH))
     if recorded is not None and recorded != root:
         problems.append(Problem(f"the root hash is {root}, the ledger has {recorded}", "ledger"))
     arrays = {key.removesuffix("/zarr.json") for key in entries}
     added = sorted(set(LocalStore(path).files()) - set(entries))
-    zarr = [key for key in added if key.endswith("zarr.json") or key.partition("/c/")[0] in arrays]
+    zarr = [key for key in added if is_zarr(key) or key.partition("/c/")[0] in arrays]
     problems += [_problem("added", key) for key in zarr]
     state: State = "tampered" if problems else "sealed"
     return Verification(path, state, root, len(entries), problems, [key for key in added if key not in zarr])
-
-
-def _parse(text: str) -> dict[str, str]:
-    entries: dict[str, str] = {}
-    for number, line in enumerate(text.split("\n")[:-1], 1):
-        match = re.fullmatch(r"([0-9a-f]{64})  (\S.*)", line)
-        if match is None or match[2].startswith("/") or ".." in match[2].split("/") or match[2] in entries:
-            raise ValueError(f"line {number} is not a checksum of a file of the run")
-        entries[match[2]] = match[1]
-    if ROOT not in entries:
-        raise ValueError(f"it lacks {ROOT}")
-    return entries
 
 
 def _compare(path: Path, entries: dict[str, str]) -> list[Problem]:
@@ -170,11 +148,8 @@ def _compare(path: Path, entries: dict[str, str]) -> list[Problem]:
 
 def _read(path: Path, key: str) -> bytes | None:
     """A file of the run itself: not a link to elsewhere, on no level, and nothing that never ends."""
-    file = path / key
     try:
-        if not file.is_file() or file.resolve() != path.resolve() / key:
-            return None
-        return file.read_bytes()
+        return read_file(path, key, _LARGEST_FILE)
     except OSError:
         return None
 

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import stat
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,34 @@ PRIVATE = ".waterjar"
 
 MANIFEST = f"{PRIVATE}/manifest.sha256"
 ROOT_HASH = f"{PRIVATE}/root.sha256"
+
+
+LARGEST = 2**28
+"""Bytes of a file that is not a chunk: a root, a manifest, a node."""
+
+
+def read_file(folder: Path, key: str, limit: int = LARGEST) -> bytes:
+    """A file of a run: a regular one of at most `limit` bytes, and no link on any level below the run's folder.
+
+    Anything else (a pipe that never ends, a device, a file of somebody else's) is an OSError that says so.
+    """
+    place = os.fspath(folder)
+    *folders, name = key.split("/")
+    for part in folders:
+        place = f"{place}/{part}"
+        if stat.S_ISLNK(os.lstat(place).st_mode):
+            raise OSError(errno.ELOOP, "it is behind a link: a run's files stand in its own folder", place)
+    descriptor = os.open(f"{place}/{name}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", file.name)
+        if about.st_size > limit:
+            raise OSError(errno.EFBIG, f"it has {about.st_size} bytes; at most {limit} were expected", file.name)
+        try:
+            return file.readall()[: limit + 1]
+        except MemoryError as error:
+            raise OSError(errno.ENOMEM, f"its {about.st_size} bytes do not fit into memory", file.name) from error
 
 
 def sha256(data: bytes) -> str:
@@ -101,7 +130,7 @@ class LocalStore:
     def get(self, key: str) -> bytes:
         """Read a file."""
         try:
-            return (self.path / key).read_bytes()
+            return read_file(self.path, key)
         except OSError as error:
             raise WaterjarError(f"could not read {self.path / key}: {error.strerror}") from error
 

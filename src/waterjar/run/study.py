@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +21,16 @@ from waterjar.run.identity import plain
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
 from waterjar.run.reader import Arrays, Run, read_group, to_dataset
-from waterjar.run.root import NotARunError, read_root
-from waterjar.run.seal import read_root_hash
-from waterjar.run.store import ROOT, LocalStore
+from waterjar.run.root import NotARunError
+from waterjar.run.stamped import pack, unpack
+from waterjar.run.store import ROOT, LocalStore, read_file
 
 if TYPE_CHECKING:
     import xarray as xr
 
 INDEX = ".waterjar/index.json"
 DECLARED = ".waterjar/declared.json"
-_INDEX_VERSION = 1
+_INDEX_VERSION = 2
 METHOD_KEYS = ("method", "strategy", "learner", "name")
 
 
@@ -46,12 +48,17 @@ class Entry:
     root_hash: str | None
 
 
+Index = dict[str, tuple[list[int], Entry]]
+"""run -> time, size and inode of its root when it was read, and what it said."""
+
+
 class Study:
     """The runs below one directory. Cells (same config, other seeds) are joined along `repeat`."""
 
-    def __init__(self, path: Path, entries: list[Entry]) -> None:
+    def __init__(self, path: Path, entries: list[Entry], opened: Mapping[str, Run] | None = None) -> None:
         self.path = path
         self.entries = entries
+        self._opened = opened
 
     def __len__(self) -> int:
         """Number of runs."""
@@ -59,14 +66,14 @@ class Study:
 
     def __iter__(self) -> Iterator[Run]:
         """The runs, opened one by one."""
-        return (Run(self.path / entry.name) for entry in self.entries)
+        return (self.open(entry) for entry in self.entries)
 
     def __repr__(self) -> str:
         """Say how much there is."""
         sealed = sum(entry.status == "sealed" for entry in self.entries)
         return f"<waterjar.Study {self.path}: {len(self)} runs ({sealed} sealed) in {len(self.cells)} cells>"
 
-    @property
+    @cached_property
     def cells(self) -> dict[str, list[Entry]]:
         """cell_id -> its runs, in the order of their seeds."""
         found: dict[str, list[Entry]] = {}
@@ -74,7 +81,7 @@ class Study:
             found.setdefault(entry.cell_id, []).append(entry)
         return {cell: sorted(entries, key=lambda entry: entry.seeds) for cell, entries in found.items()}
 
-    @property
+    @cached_property
     def cell_names(self) -> dict[str, str]:
         """cell_id -> a short name: the method, and whatever else tells the cells of one method apart."""
         return name_cells({cell: flat(entries[0].config) for cell, entries in self.cells.items()})
@@ -101,11 +108,30 @@ class Study:
         wanted = set(self.declared)
         return [entry.name for entry in self.entries if wanted and entry.name not in wanted]
 
+    def confirmed(self) -> Study:
+        """The same with what the runs say of themselves, not their index; roots are read once for all that follows."""
+        if self._opened is not None:
+            return self
+        opened: dict[str, Run] = {}
+        entries = []
+        for entry in self.entries:
+            try:
+                opened[entry.name] = Run(self.path / entry.name)
+                entries.append(entry_of(opened[entry.name]))
+            except WaterjarError as error:
+                entries.append(_damaged(entry.name, error))
+        return Study(self.path, entries, opened)
+
+    def open(self, entry: Entry) -> Run:
+        """A run of the study: as it was when the study was confirmed, else as it is now."""
+        opened = self._opened or {}
+        return opened[entry.name] if entry.name in opened else Run(self.path / entry.name)
+
     def run(self, name: str) -> Run:
         """One run by the name of its directory or by its run_id."""
         for entry in self.entries:
             if name in (entry.name, entry.run_id):
-                return Run(self.path / entry.name)
+                return self.open(entry)
         raise unknown_name(f"{self.path}: run", name, [entry.name for entry in self.entries])
 
     def select(self, condition: str | Callable[[Entry], bool]) -> Study:
@@ -113,7 +139,7 @@ class Study:
         from waterjar.run.query import parse  # noqa: PLC0415 - the query language imports Entry
 
         test = parse(condition) if isinstance(condition, str) else condition
-        return Study(self.path, [entry for entry in self.entries if test(entry)])
+        return Study(self.path, [entry for entry in self.entries if test(entry)], self._opened)
 
     def load(self, group: str = "performance") -> dict[str, xr.Dataset]:
         """cell_id -> a group of all its runs in memory, joined along `repeat`.
@@ -122,12 +148,13 @@ class Study:
         a cell is an error: averaging over it would count one run twice. Cells without the group are left
         out; notes (dimension `event`) stay with their run. A damaged run is an error: select the others.
         """
-        for entry in self.entries:
+        study = self.confirmed()
+        for entry in study.entries:
             if entry.status == "damaged":
                 raise WaterjarError(f'{entry.progress["error"]}. Leave it out with select("status != damaged")')
         joined = {}
-        for cell, entries in self.cells.items():
-            found = load_runs([Run(self.path / entry.name) for entry in entries], group)
+        for cell, entries in study.cells.items():
+            found = load_runs([study.open(entry) for entry in entries], group)
             if found is not None:
                 joined[cell] = found.drop_vars(["last_row", "is_open"], errors="ignore")
         if not joined:
@@ -145,7 +172,7 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
     coordinates: set[str] = set()
     for run in runs:
         if group in run.nodes:
-            parts[run.path.name], names = read_group(run.path, run.root, group, only)
+            parts[run.path.name], names = read_group(run, group, only)
             coordinates |= names
     if not parts:
         return None
@@ -193,8 +220,8 @@ def name_cells(configs: Mapping[str, Mapping[str, Any]], leave_out: str = "") ->
             names[cell] = ", ".join(part for part in parts if part)
     if leave_out:
         return names
-    shown = list(names.values())
-    return {c: n if n and shown.count(n) == 1 else f"{n} {c[:6]}".strip() for c, n in names.items()}
+    shown = Counter(names.values())
+    return {c: n if n and shown[n] == 1 else f"{n} {c[:6]}".strip() for c, n in names.items()}
 
 
 def method_of(config: Mapping[str, Any]) -> str:
@@ -233,7 +260,7 @@ def open_study(path: str | os.PathLike[str]) -> Study:
     if (folder / ROOT).exists():
         raise WaterjarError(f"{folder} is a run itself: open it with open_run, or give the directory above it")
     known = _read_index(folder)
-    fresh: dict[str, Any] = {}
+    fresh: Index = {}
     with os.scandir(folder) as items:
         for item in items:
             try:
@@ -241,29 +268,29 @@ def open_study(path: str | os.PathLike[str]) -> Study:
             except OSError:  # no run, or a link that leads nowhere
                 continue
             stamp = [stat.st_mtime_ns, stat.st_size, stat.st_ino]
-            if item.name in known and known[item.name]["stamp"] == stamp:
+            if item.name in known and known[item.name][0] == stamp:
                 fresh[item.name] = known[item.name]
             else:
                 try:
-                    fresh[item.name] = {"stamp": stamp, "entry": _entry(Path(item.path))}
+                    fresh[item.name] = (stamp, _entry(Path(item.path)))
                 except NotARunError:
                     continue
     if fresh != known:
         _write_index(folder, fresh)
     names = [name for name in _read_declared(folder) if name in fresh]
     names += sorted(set(fresh) - set(names))
-    return Study(folder, [Entry(name=name, **fresh[name]["entry"]) for name in names])
+    return Study(folder, [fresh[name][1] for name in names])
 
 
 def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
-    """The study at a path, or a single run as a study of one; `where` picks runs of it, and must pick some."""
+    """The study at a path, or a single run as a study of one, confirmed; `where` picks runs, and must pick some."""
     from waterjar.run.query import check_keys  # noqa: PLC0415 - the query language imports Entry
 
     folder = Path(path)
     if (folder / ROOT).exists():
         one = folder.resolve()
-        return open_study(one.parent).select(lambda entry: entry.name == one.name)
-    study = open_study(folder)
+        return open_study(one.parent).select(lambda entry: entry.name == one.name).confirmed()
+    study = open_study(folder).confirmed()
     if not where:
         return study
     check_keys(where, study.entries)
@@ -273,24 +300,24 @@ def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
     return picked
 
 
-def _entry(path: Path) -> dict[str, Any]:
+def entry_of(run: Run) -> Entry:
+    """What an index keeps of a run, from the run itself."""
+    about = {key: run.attributes[key] for key in ("run_id", "cell_id", "status", "seeds", "config", "progress")}
+    return Entry(run.path.name, **about, root_hash=run.root_hash)
+
+
+def _damaged(name: str, error: WaterjarError) -> Entry:
+    """A run that cannot be read: it must show among the others, and must not hide them."""
+    return Entry(name, "", f"damaged {name}", "damaged", [], {}, {"step": -1, "error": str(error)}, None)
+
+
+def _entry(path: Path) -> Entry:
     try:
-        attributes = read_root(path)["attributes"]
+        return entry_of(Run(path))
     except NotARunError:
         raise
-    except WaterjarError as error:  # it must show among the others, and must not hide them
-        return {
-            "run_id": "",
-            "cell_id": f"damaged {path.name}",
-            "status": "damaged",
-            "seeds": [],
-            "config": {},
-            "progress": {"step": -1, "error": str(error)},
-            "root_hash": None,
-        }
-    keys = ("run_id", "cell_id", "status", "seeds", "config", "progress")
-    sealed = attributes["status"] == "sealed"
-    return {**{key: attributes[key] for key in keys}, "root_hash": read_root_hash(path) if sealed else None}
+    except WaterjarError as error:
+        return _damaged(path.name, error)
 
 
 def _read_declared(folder: Path) -> list[str]:
@@ -302,22 +329,27 @@ def _read_declared(folder: Path) -> list[str]:
     return list(dict.fromkeys(map(str, names))) if isinstance(names, list) else []
 
 
-def _read_index(folder: Path) -> dict[str, Any]:
+def _read_index(folder: Path) -> Index:
     """The index is a cache: whatever is wrong with it, the runs themselves tell."""
     try:
-        index = json.loads((folder / INDEX).read_bytes())
+        index = unpack(read_file(folder, INDEX))
         if index["version"] != _INDEX_VERSION:
             return {}
-        runs: dict[str, Any] = index["runs"]
-        for record in runs.values():
-            Entry(name="", **record["entry"])
-            record["stamp"]
-        return runs
+        found = {name: (stamp, Entry(**about)) for name, (stamp, about) in index["runs"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
+    return found if all(_is_sound(entry) and entry.name == name for name, (_, entry) in found.items()) else {}
 
 
-def _write_index(folder: Path, runs: dict[str, Any]) -> None:
-    text = json.dumps({"version": _INDEX_VERSION, "runs": runs}, separators=(",", ":"))
+def _is_sound(entry: Entry) -> bool:
+    """Whether what an index says of a run has the types that it must have."""
+    texts = (entry.run_id, entry.cell_id, entry.status, entry.root_hash or "")
+    known = type(entry.progress) is dict and type(entry.progress.get("step")) is int and type(entry.config) is dict
+    seeds = type(entry.seeds) is list and all(type(seed) is int for seed in entry.seeds)
+    return known and seeds and all(isinstance(text, str) for text in texts)
+
+
+def _write_index(folder: Path, runs: Index) -> None:
+    kept = {name: (stamp, vars(entry)) for name, (stamp, entry) in runs.items()}
     with contextlib.suppress(WaterjarError):  # a study on a full or read-only disk opens all the same
-        LocalStore(folder).put(INDEX, text.encode())
+        LocalStore(folder).put(INDEX, pack({"version": _INDEX_VERSION, "runs": kept}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,12 +15,14 @@ from waterjar.errors import WaterjarError
 from waterjar.run.codec import Json, Storage, array_metadata, group_metadata, snapshot_chunks
 from waterjar.run.growing import GrowingGroup, Series, chunk_key, write_blocks
 from waterjar.run.rows import LayerTable, Row
-from waterjar.run.schema import REASONS, STEP_COORDINATES
+from waterjar.run.schema import GROWING, REASONS, STEP_COORDINATES
+from waterjar.run.stamped import BLANK, stamp, to_json
 from waterjar.run.store import LocalStore
 
 Array = NDArray[Any]
-GROWING = ("step", "snapshot", "event")
 _NOT_RECORDED = np.uint8(REASONS.index("not_recorded"))
+CHECKSUM = b'{"attributes":{"checksum":"'
+"""How a root begins: what follows is a checksum over all of it (see `stamped`)."""
 _SNAPSHOT_GROUPS = ("features", "weights", "attention", "streams", "probe_samples")
 
 
@@ -75,7 +76,8 @@ class TreeWriter:
         raw = [series for group in self.groups.values() for series in group.series.values() if series.is_raw]
         self.attributes["checks"] = {series.key: series.crcs for series in raw}
         consolidated = {"kind": "inline", "must_understand": False, "metadata": tree}
-        return to_json({**group_metadata(self.attributes), "consolidated_metadata": consolidated})
+        attributes = {"checksum": BLANK, **self.attributes}
+        return stamp(to_json({**group_metadata(attributes), "consolidated_metadata": consolidated}), CHECKSUM)
 
     def sizes(self, group: str) -> dict[str, int]:
         """Sizes of the dimensions of a group, as far as its arrays show them."""
@@ -334,12 +336,12 @@ def expected_files(nodes: dict[str, Json]) -> set[str]:
     for path, node in nodes.items():
         files.add(f"{path}/zarr.json")
         if node["node_type"] == "array":
-            chunks = node["chunk_grid"]["configuration"]["chunk_shape"]
-            grid = [range(math.ceil(size / chunk)) for size, chunk in zip(node["shape"], chunks, strict=True)]
-            files.update(chunk_key(path, index) for index in itertools.product(*grid))
+            files.update(chunk_names(path, node))
     return files
 
 
-def to_json(value: Json) -> bytes:
-    """JSON as short as it gets: the root is written with every step."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+def chunk_names(path: str, node: Json) -> Iterator[str]:
+    """The chunks of an array, one by one: a shape may call for more than memory holds."""
+    chunks = node["chunk_grid"]["configuration"]["chunk_shape"]
+    grid = [range(math.ceil(size / chunk)) for size, chunk in zip(node["shape"], chunks, strict=True)]
+    return (chunk_key(path, index) for index in (itertools.product(*grid) if all(grid) else ()))

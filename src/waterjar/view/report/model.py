@@ -16,7 +16,6 @@ from waterjar.diagnose.over_seeds import cells_over_seeds
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run import ledger
-from waterjar.run.reader import Run
 from waterjar.run.seal import verify
 from waterjar.run.study import Study, flat
 from waterjar.view import figures
@@ -160,7 +159,10 @@ class Model:
             return Callout("warning", "Unfinished", f"{how_many}: {whose} numbers may still change.")
         every = "Its seal holds" if total == 1 else f"All {total} runs are sealed, and their seals hold"
         since = "it was" if total == 1 else "they were"
-        return Callout("good", "Sealed", f"{every}: not a byte has changed since {since} recorded.")
+        last = min(self.diagnosis.checked.values(), default="")
+        when = f" Last checked at {last}; sizes and times of files are the same since." if last else ""
+        changed = "had changed since" if last else "has changed since"
+        return Callout("good", "Sealed", f"{every}: not a byte {changed} {since} recorded.{when}")
 
 
 def model_of(
@@ -178,7 +180,8 @@ def model_of(
     `baseline` go before what the study declares. `measure` is `diagnose`, or what calls it in a way of its own: with a
     progress bar, say.
     """
-    part = Study(study.path, [entry for entry in study.entries if entry.status != "damaged"])
+    study = study.confirmed()
+    part = study.select(lambda entry: entry.status != "damaged")
     given = {family: dict(own) for family, own in (settings or {}).items()}
     if baseline is not None and part.entries and baseline != analysis_of(part).baseline_name:
         check_baseline(part, baseline)  # a name that nothing has is an error, and not a family passed over
@@ -189,7 +192,7 @@ def model_of(
         diagnosis = measure(part, settings=given, baseline=baseline)
         broken = _unreadable(part, diagnosis)
     if broken:  # one run that cannot be read must not take a whole family with it
-        part = Study(study.path, [entry for entry in part.entries if entry.name not in broken])
+        part = part.select(lambda entry: entry.name not in broken)
         diagnosis = measure(part, settings=given, baseline=baseline) if part.entries else Diagnosis(part, {})
     name = title or str(study.declaration.get("experiment_name") or study.path.resolve().name)
     return Model(name, part, diagnosis, tuple(_seals(study, diagnosis, broken)), where, given)
@@ -204,7 +207,7 @@ def _unreadable(study: Study, diagnosis: Diagnosis) -> dict[str, str]:
     found = {}
     for name in (name for name, state in diagnosis.seals.items() if state == "tampered"):
         try:
-            run = Run(study.path / name)
+            run = study.run(name)
             for group in run.groups:
                 run.load(group)
         except WaterjarError as error:

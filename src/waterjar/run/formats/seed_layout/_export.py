@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -27,7 +27,6 @@ from waterjar.run.formats.seed_layout._run_side import (
 )
 from waterjar.run.plain_pickle import dump_plain
 from waterjar.run.reader import Run
-from waterjar.run.root import read_array, read_root
 from waterjar.run.study import Study
 
 Array = NDArray[Any]
@@ -121,14 +120,13 @@ def _plan(run: Run, layer: str | None) -> _Plan:
     if performance is None:
         raise WaterjarError(f"{run.path} has no evaluations (/performance): there is nothing to export")
     steps, sets = steps_of_tasks(run, performance), sets_of_tasks(run)
-    nodes = read_root(run.path)["consolidated_metadata"]["metadata"]
     root = run.attributes
     notes: list[str] = []
     kept = [label for part in steps for label in part.labels]
     groups = {name: step_group(run, name) for name in ("train", "expert")}
     chosen = _layer(run, layer)
     features, weights = (
-        _synchronised(run, nodes, group, kept, file, notes)
+        _synchronised(run, group, kept, file, notes)
         for group, file in ((f"features/{chosen}", names.REPRESENTATIONS), ("weights", names.WEIGHTS))
     )
     used = {
@@ -139,7 +137,7 @@ def _plan(run: Run, layer: str | None) -> _Plan:
         "weights": ["initial", *(["weights"] if weights else [])],
         f"features/{chosen}": ["features"] if features else [],
     }
-    pairs = _pairs(run, nodes)
+    pairs = _pairs(run)
     probes = [int(root["eval_sets"][name]) for name in root["probe_sets"]]
     order = [place for place, task in sorted(enumerate(probes), key=lambda item: item[1]) if task >= 0]
     if len({probes[place] for place in order}) < len(order) or len(order) < len(probes):
@@ -149,19 +147,19 @@ def _plan(run: Run, layer: str | None) -> _Plan:
     plan = _Plan(
         run, steps, [list(root["eval_sets"]).index(name) for name in sets], performance, groups["train"],
         groups["expert"], chosen if features else None, order, weights, None, pairs, None,
-        _about(run, nodes, sets, chosen, [probes[place] for place in order]),
+        _about(run, sets, chosen, [probes[place] for place in order]),
     )  # fmt: skip
-    if "probe_samples/label" in nodes:
-        stored = read_array(run.path, "probe_samples/label", nodes["probe_samples/label"])
+    if "probe_samples/label" in run.nodes:
+        stored = run.array("probe_samples/label")
         plan.labels = check_labels(
             stored[:, order].transpose(1, 2, 0), pairs.shape[-1], f"{run.path}: probe_samples/label"
         )
-    plan.initial = _initial(run, nodes, notes)
+    plan.initial = _initial(run, notes)
     notes += left_behind(run, steps, performance, used)
     notes += _of_other_steps(plan, kept)
     there = {
         names.REPRESENTATIONS: chosen is not None,
-        names.WEIGHTS: "weights/weights" in nodes,
+        names.WEIGHTS: "weights/weights" in run.nodes,
         names.INITIAL: plan.initial is not None,
         names.LABELS: plan.labels is not None,
         names.EXPERT: plan.expert is not None,
@@ -180,14 +178,12 @@ def _layer(run: Run, layer: str | None) -> str | None:
     return layer if layer is not None else (layers[0] if layers else None)
 
 
-def _synchronised(
-    run: Run, nodes: dict[str, Any], group: str, kept: Sequence[int], file: str, notes: list[str]
-) -> bool:
+def _synchronised(run: Run, group: str, kept: Sequence[int], file: str, notes: list[str]) -> bool:
     """Whether a group has a snapshot at every step that goes into the layout."""
     key = f"{group}/snapshot"
-    if key not in nodes:
+    if key not in run.nodes:
         return False
-    labels = {int(label) for label in read_array(run.path, key, nodes[key])}
+    labels = {int(label) for label in run.array(key)}
     more, without = labels - set(kept), set(kept) - labels
     if without:
         there = len(kept) - len(without)
@@ -197,46 +193,44 @@ def _synchronised(
     return not without
 
 
-def _pairs(run: Run, nodes: dict[str, Any]) -> Array:
+def _pairs(run: Run) -> Array:
     """(repeat, task, task_label): which classes each task tells apart."""
     key = f"probe_samples/{names.TASK_CLASS}"
-    if key not in nodes:
+    if key not in run.nodes:
         raise WaterjarError(
             f"{run.path} does not say which classes its tasks tell apart ({key}): the layout needs them"
         )
-    stored = read_array(run.path, key, nodes[key])
+    stored = run.array(key)
     shape = (len(run.seeds), len(run.attributes["tasks"]))
     return np.stack(
         [check_pairs(stored[:, task].tolist(), shape[0], f"{run.path}: {key}") for task in range(shape[1])], axis=1
     )
 
 
-def _about(run: Run, nodes: dict[str, Any], sets: list[str], layer: str | None, probes: list[int]) -> dict[str, Any]:
+def _about(run: Run, sets: list[str], layer: str | None, probes: list[int]) -> dict[str, Any]:
     """What the layout has no place for, for who reads it back."""
     root = run.attributes
     found = {key: root[key] for key in ("run_id", "seeds", "tasks", "classes", "data_fingerprint", "storage")}
     found |= {"format": _FORMAT, "eval_sets": sets, "probe_tasks": probes, "layer": layer, "root_hash": run.root_hash}
-    if "weights/layer" in nodes:
-        columns = [
-            read_array(run.path, f"weights/{name}", nodes[f"weights/{name}"]) for name in ("layer", "layer_shape")
-        ]
+    if "weights/layer" in run.nodes:
+        columns = [run.array(f"weights/{name}") for name in ("layer", "layer_shape")]
         found["parameters"] = [[str(name), str(shape)] for name, shape in zip(*columns, strict=True)]
     return found
 
 
-def _initial(run: Run, nodes: dict[str, Any], notes: list[str]) -> Array | None:
+def _initial(run: Run, notes: list[str]) -> Array | None:
     """(params,) where all repeats start alike, else (repeat, params)."""
-    if "weights/initial" not in nodes:
+    if "weights/initial" not in run.nodes:
         where = "weights/snapshot"
-        if where not in nodes or not nodes[where]["shape"][0]:
+        if where not in run.nodes or not run.nodes[where]["shape"][0]:
             return None
-        first = float(read_array(run.path, "weights/total_epoch", nodes["weights/total_epoch"])[0])
+        first = float(run.array("weights/total_epoch")[0])
         if first != 0:
             return None
         notes.append(f"{names.INITIAL} is the snapshot of step 0: weights before training were not recorded as such")
-        values = next(_rows(run, "weights/weights", [0]))
+        values = run.row("weights/weights", 0)
     else:
-        values = read_array(run.path, "weights/initial", nodes["weights/initial"])
+        values = run.array("weights/initial")
     same = all(row.tobytes() == values[0].tobytes() for row in values)
     return values[0] if same else values
 
@@ -336,11 +330,10 @@ def _kept(plan: _Plan, file: str, key: str, values: Array, codes: Array, why: di
 
 def _stream(plan: _Plan, group: str, variable: str, steps: Steps, file: Path, order: list[int] | None) -> None:
     """Write an .npy of one snapshot after the other: in memory is one at a time."""
-    nodes = read_root(plan.run.path)["consolidated_metadata"]["metadata"]
-    stored = [int(label) for label in read_array(plan.run.path, f"{group}/snapshot", nodes[f"{group}/snapshot"])]
+    stored = [int(label) for label in plan.run.array(f"{group}/snapshot")]
     place = {label: position for position, label in enumerate(stored)}
     with file.open("wb") as handle:
-        rows = _rows(plan.run, f"{group}/{variable}", [place[label] for label in steps.labels])
+        rows = (plan.run.row(f"{group}/{variable}", place[label]) for label in steps.labels)
         for number, row in enumerate(rows):
             kept = row if order is None else row[:, order]
             if not number:
@@ -351,12 +344,3 @@ def _stream(plan: _Plan, group: str, variable: str, steps: Steps, file: Path, or
 def _write_header(handle: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(handle, header)
-
-
-def _rows(run: Run, key: str, positions: Sequence[int]) -> Iterator[Array]:
-    """Snapshots of an array, one after the other, in its own dtype."""
-    import zarr  # noqa: PLC0415 - half a second that only this pays
-
-    array: Any = zarr.open_group(run.path, mode="r")[key]
-    for position in positions:
-        yield np.asarray(array[position])

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
 from waterjar.run.reader import Arrays, Run, read_group
-from waterjar.run.root import read_root
 from waterjar.run.schema import JOINT, REASONS
 
 Array = NDArray[Any]
@@ -68,7 +67,7 @@ def step_group(run: Run, name: str) -> Group | None:
     """A group of the run, read directly; None if it was not recorded or has no step."""
     if name not in run.groups:
         return None
-    arrays, _ = read_group(run.path, read_root(run.path), name)
+    arrays, _ = read_group(run, name)
     return Group(name, arrays) if "step" in arrays and len(arrays["step"][1]) else None
 
 
@@ -132,7 +131,7 @@ def left_behind(run: Run, kept: Sequence[Steps], performance: Group, used: Mappi
     joint = sum(1 for name in task if name == JOINT)
     if joint:
         notes.append(f"{joint} evaluations of joint training")
-    nodes = read_root(run.path)["consolidated_metadata"]["metadata"]
+    nodes = run.nodes
     labelling = {
         "eval_set",
         "eval_task",

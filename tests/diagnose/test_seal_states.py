@@ -1,0 +1,108 @@
+"""Bytes that rot under an unchanged size and time: measuring anew notices, and what is believed says since when."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import waterjar
+from recording import einstellung
+from waterjar import WaterjarError
+from waterjar.cli.main import app
+from waterjar.diagnose import cache, seals
+from waterjar.diagnose import study as study_module
+from waterjar.diagnose.study import diagnose
+from waterjar.view.report.model import model_of
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> waterjar.Study:
+    for seed in (1, 2):
+        einstellung(tmp_path / f"sgd-{seed}", seed=seed)
+        einstellung(tmp_path / f"scratch-{seed}", scenario="scratch_t2", seed=seed)
+    return waterjar.open_study(tmp_path)
+
+
+@pytest.fixture
+def rot(study: waterjar.Study, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Flip a bit of a file of sgd-1. No test can set back the time of the inode, so fingerprints stay as they were."""
+    marks = {entry.name: cache.fingerprint(study.path / entry.name) for entry in study.entries}
+
+    def flip(name: str) -> None:
+        file = study.path / "sgd-1" / name
+        before, data = file.stat(), bytearray(file.read_bytes())
+        data[3] ^= 1
+        file.write_bytes(bytes(data))
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        for module in (study_module, seals):
+            monkeypatch.setattr(module, "fingerprint", lambda run: marks[run.name])
+
+    return flip
+
+
+CHUNK = "performance/accuracy/c/0/0/0"
+
+
+def test_fresh_numbers_are_compared_with_the_seal(study: waterjar.Study, rot: Callable[[str], None]) -> None:
+    assert diagnose(study).checked == {}
+    rot(CHUNK)
+    with pytest.raises(WaterjarError, match=f"sgd-1/{CHUNK} is damaged: it is not what was sealed"):
+        diagnose(study, only=["rigidity"], fresh=True)
+    found = diagnose(study, fresh=True)
+    assert found.seals["sgd-1"] == "tampered" and found.checked == {}
+    assert "is not what was sealed" in found.passed_over["rigidity"]
+
+
+def test_a_believed_state_says_since_when(study: waterjar.Study) -> None:
+    assert "has changed" in model_of(study).status.text
+    found = diagnose(study)
+    assert set(found.checked) == {entry.name for entry in study.entries}
+    told = model_of(study).status.text
+    assert f"Last checked at {min(found.checked.values())}" in told and "had changed" in told
+
+
+def test_what_is_read_for_something_new_is_noticed(study: waterjar.Study, rot: Callable[[str], None]) -> None:
+    """The seal is believed, the result is not there yet: the reader notices, and the seal is looked at again."""
+    diagnose(study, only=["cost"])
+    rot(CHUNK)
+    found = diagnose(study)
+    assert found.seals["sgd-1"] == "tampered" and "sgd-1" not in found.checked
+    assert diagnose(study).seals["sgd-1"] == "tampered"
+    status = model_of(study).status
+    assert status.kind == "bad" and "sgd-1" in status.text
+
+
+def test_verify_renews_what_is_kept(study: waterjar.Study, rot: Callable[[str], None]) -> None:
+    diagnose(study)
+    rot(CHUNK)
+    assert diagnose(study).seals["sgd-1"] == "sealed"  # from the cache, as are the numbers; and it says so
+    assert CliRunner().invoke(app, ["verify", str(study.path)]).exit_code == 1
+    assert diagnose(study).seals["sgd-1"] == "tampered"
+
+
+def test_plain_reading_of_a_sealed_run_is_compared_too(study: waterjar.Study, rot: Callable[[str], None]) -> None:
+    rot(CHUNK)
+    run = waterjar.open_run(study.path / "sgd-1")
+    for read in (lambda: run.load("performance"), run["performance"].load, study.load):
+        with pytest.raises(WaterjarError, match="is not what was sealed"):
+            read()
+    assert run.load("resources").seconds.shape[0] == run.last_step + 1
+
+
+@pytest.mark.parametrize("name", ["zarr.json", ".waterjar/manifest.sha256"])
+def test_root_and_manifest_are_part_of_it(study: waterjar.Study, rot: Callable[[str], None], name: str) -> None:
+    rot(name)
+    with pytest.raises(WaterjarError, match="is damaged|is not what was sealed"):
+        waterjar.open_run(study.path / "sgd-1").load("performance")
+
+
+def test_states_that_are_kept_have_a_checksum(study: waterjar.Study) -> None:
+    diagnose(study, only=["cost"])
+    file = study.path / seals.FILE
+    file.write_bytes(file.read_bytes().replace(b'"sealed"', b'"tampered"', 1))
+    found = diagnose(study, only=["cost"])
+    assert set(found.seals.values()) == {"sealed"} and found.checked == {}
