@@ -142,7 +142,10 @@ WRONG: dict[str, Any] = {
     "data_type": [None, "object", "complex128", {"name": "numpy.datetime64"}, "string", "V8", "float128"],
     "codecs": [None, [], [{"name": "numcodecs.pickle"}], [{"name": "bytes"}, {"name": "numcodecs.zlib"}],
                ["bytes"], [{"name": "bytes", "configuration": {"endian": "middle"}}], [{"name": "sharding_indexed"}],
-               [{"name": "bytes"}, {"name": "vlen-utf8"}], [{"name": "crc32c"}, {"name": "bytes"}]],
+               [{"name": "bytes"}, {"name": "vlen-utf8"}], [{"name": "bytes", "configuration": None}],
+               [{"name": "bytes"}, {"name": "zstd", "configuration": {"level": "x"}}],
+               [{"name": "bytes"}, {"name": "blosc", "configuration": {"cname": "pickle"}}],
+               [{"name": "crc32c"}, {"name": "bytes"}]],
     "fill_value": [None, "x", [], {}],
     "storage_transformers": [[{"name": "any"}]],
 }  # fmt: skip
@@ -170,6 +173,13 @@ def test_labels_of_rows_are_checked(recorded: Path) -> None:
         tree[key] = {**tree["performance/train_task"], "dimension_names": ["step"]}
         with pytest.raises(Fault, match="it labels rows"):
             check_nodes(tree, 1)
+
+
+def test_labels_of_dimensions_are_checked(recorded: Path) -> None:
+    tree = nodes(recorded)
+    tree["performance/eval_set"]["dimension_names"] = ["x"]
+    with pytest.raises(Fault, match="it labels eval_set"):
+        check_nodes(tree, 1)
 
 
 def test_numcodecs_is_required_from_the_version_on_that_does_not_unpickle() -> None:

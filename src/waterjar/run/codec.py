@@ -116,16 +116,18 @@ def encode(chunk: NDArray[Any], metadata: Json) -> bytes:
         match codec["name"]:
             case "vlen-utf8":
                 data = VLenUTF8().encode(chunk.ravel())
-            case "bytes":
+            case "bytes" if settings.get("endian", "little") == "little":
                 data = np.ascontiguousarray(chunk)
             case "zstd":
-                data = Zstd(level=settings["level"]).encode(data)
-            case "blosc":
+                data = Zstd(level=settings.get("level", -1)).encode(data)
+            case "blosc" if settings.keys() >= {"cname", "clevel", "shuffle", "typesize"}:
                 mode = Blosc.SHUFFLE if settings["shuffle"] == "shuffle" else Blosc.NOSHUFFLE
                 data = Blosc(settings["cname"], settings["clevel"], mode, 0, typesize=settings["typesize"]).encode(data)
             case "crc32c":
                 payload = bytes(data) if not isinstance(data, np.ndarray) else data.tobytes()
                 data = payload + google_crc32c.value(payload).to_bytes(4, "little")
+            case _:
+                raise WaterjarError(f"a chunk with the codec {codec} can be read, not written: record to another path")
     return data.tobytes() if isinstance(data, np.ndarray) else bytes(data)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,19 @@ LARGEST_TEXT = 2**28
 _LARGEST_SIZE = 2**48
 _INSIDE = re.compile(r"(?!\.{1,2}(/|$))[^/\0]+(/(?!\.{1,2}(/|$))[^/\0]+)*")
 """Paths that lead nowhere but down."""
+
+
+def _is_small(value: Any) -> bool:
+    return type(value) is int and abs(value) < 2**31
+
+
+_SETTINGS: dict[str, Callable[[Any], bool]] = {
+    "endian": lambda value: value in ("little", "big"),
+    "cname": lambda value: value in ("lz4", "lz4hc", "blosclz", "zstd", "zlib", "snappy"),
+    "shuffle": lambda value: value in ("noshuffle", "shuffle", "bitshuffle"),
+    "checksum": lambda value: isinstance(value, bool),
+}
+"""What settings of codecs may be; those not named here are whole numbers (levels, sizes)."""
 
 
 class Fault(Exception):
@@ -60,6 +73,10 @@ def check_nodes(nodes: Mapping[str, Any], repeats: int) -> None:
             if sizes.setdefault((parent, dim), repeats if dim == "repeat" else size) != size:
                 expected = sizes[parent, dim]
                 raise Fault(f"array {key!r} has {dim}={size} where the rest of the run has {expected}")
+    for group, dim in sizes:
+        label = nodes.get(f"{group}/{dim}", {})
+        if label.get("node_type") == "array" and label["dimension_names"] != [dim]:
+            raise Fault(f"array {group}/{dim} has the dimensions {label['dimension_names']}: it labels {dim}")
 
 
 def check_node(key: str, node: Any) -> None:
@@ -102,8 +119,10 @@ def _check_codecs(key: str, node: Json) -> None:
     first = "vlen-utf8" if kind == TEXT else "bytes"
     if names[:1] != [first] or not all(name in PACKERS for name in names[1:]) or len(names) > 4:
         raise Fault(f"array {key!r} has the codecs {names}; expected {first}, then any of {', '.join(PACKERS)}")
-    if _settings(codecs[0]).get("endian", "little") not in ("little", "big"):
-        raise Fault(f"array {key!r} has the byte order {_settings(codecs[0])!r}")
+    for codec in codecs:
+        own = codec.get("configuration", {})
+        if not isinstance(own, dict) or not all(_SETTINGS.get(name, _is_small)(value) for name, value in own.items()):
+            raise Fault(f"array {key!r} has the codec {codec!r}, whose settings are none that it has")
 
 
 def _check_labels(key: str, name: str, node: Json) -> None:
