@@ -36,6 +36,7 @@ Scope = Literal["run", "cell"]
 Direction = Literal["higher", "lower", "zero", "none"]
 """Which way is better; `zero` where any distance from 0 says something, `none` where it depends."""
 OnLoss = Literal["same", "flipped", "undefined"]
+IntervalBy = Literal["t", "auto"]
 
 ARROWS: dict[Direction, str] = {"higher": "↑", "lower": "↓", "zero": "→0", "none": ""}
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -99,6 +100,10 @@ class Metric:
     """Whether it is measured on request alone, by a setting: else it is not in the result at all."""
     between_seeds: bool = False
     """Whether it compares seeds with each other, so that one seed's value depends on the others."""
+    interval: IntervalBy = "t"
+    """How its mean over seeds is bounded: by t, or by t below ten seeds and the BCa bootstrap from there (`auto`)."""
+    shares: tuple[str, ...] = ()
+    """Metrics that it is made of, or made of the same numbers as: it goes with them by arithmetic."""
 
     @property
     def label(self) -> str:
@@ -109,6 +114,16 @@ class Metric:
     def scalar(self) -> str:
         """The name of the variable with one number per seed."""
         return self.summary or self.name
+
+    @property
+    def own_range(self) -> tuple[float, float]:
+        """The range that the interval of a cell's mean keeps to; that of a difference to the baseline is a plain t."""
+        return (-math.inf, math.inf) if self.relative else self.range
+
+    @property
+    def bounding(self) -> dict[str, Any]:
+        """How the mean over seeds is bounded: settings of `stats.mean_interval`."""
+        return {"within": self.own_range, "method": self.interval}
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -222,6 +237,8 @@ def metric(
     loss_units: str = "",
     optional: bool = False,
     between_seeds: bool = False,
+    interval: IntervalBy = "t",
+    shares: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
     """Declare the decorated function as a metric; it is returned as it is."""
 
@@ -251,6 +268,8 @@ def metric(
             loss_units=loss_units,
             optional=optional,
             between_seeds=between_seeds,
+            interval=interval,
+            shares=shares,
         )
         other = _METRICS.get(name)
         if other is not None and other.compute.__module__ != function.__module__:

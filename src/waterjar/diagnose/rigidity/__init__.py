@@ -90,7 +90,7 @@ def measure(
     margin : below it, by upper bounds, deficit and added reliance count as `benign_transfer`.
     confidence, power : of intervals, and of the number of seeds that would settle it.
     composite, weights : also one signed number, 0.4 AD/budget + 0.4 PD + 0.2 SFR_rel.
-    rng_seed : of the bootstrap of the restricted-mean difference.
+    rng_seed : of the bootstrap of the restricted-mean difference, from ten seeds on.
 
     Returns
     -------

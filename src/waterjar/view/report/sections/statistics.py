@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.errors import WaterjarError
 from waterjar.view import figures
@@ -35,7 +36,7 @@ def blocks(model: Model) -> list[Block]:
         hollow = cells.loc[~(cells["significant"] | cells["is_baseline"]), "cell"].tolist() if tested else []
         title = panel_title(find_metric(str(metric)))
         panels.append(estimates_panel(part, model.keys, title=title, notes=notes, hollow=hollow, zero=False))
-    level = f"{100 * (1 - frame.attrs['alpha']):g} % t interval"
+    level = interval_words(frame["interval"], 1 - frame.attrs["alpha"])
     caption = f"A dot is a seed, the larger marker the mean with its {level}"
     against = "; p is that of the difference to the baseline after correction over all tests shown. Filled where it is "
     chart = Chart(
