@@ -102,8 +102,8 @@ class Metric:
     """Whether it compares seeds with each other, so that one seed's value depends on the others."""
     interval: IntervalBy = "t"
     """How its mean over seeds is bounded: by t, or by t below ten seeds and the BCa bootstrap from there (`auto`)."""
-    shares: tuple[str, ...] = ()
-    """Metrics that it is made of, or made of the same numbers as: it goes with them by arithmetic."""
+    made_of: tuple[str, ...] = ()
+    """Metrics, or inputs by any name, that it is a sum, difference or ratio of; see `coupled`."""
 
     @property
     def label(self) -> str:
@@ -238,7 +238,7 @@ def metric(
     optional: bool = False,
     between_seeds: bool = False,
     interval: IntervalBy = "t",
-    shares: tuple[str, ...] = (),
+    made_of: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
     """Declare the decorated function as a metric; it is returned as it is."""
 
@@ -269,7 +269,7 @@ def metric(
             optional=optional,
             between_seeds=between_seeds,
             interval=interval,
-            shares=shares,
+            made_of=made_of,
         )
         other = _METRICS.get(name)
         if other is not None and other.compute.__module__ != function.__module__:
@@ -349,6 +349,26 @@ def find_metric(name: str) -> Metric:
     if name not in known:
         raise unknown_name("metric", name, known)
     return known[name]
+
+
+def coupled(one: str, other: str) -> bool:
+    """Whether two metrics go together by arithmetic: both are, or are made of, the same metric or input (`made_of`).
+
+    >>> coupled("pd", "patched_accuracy"), coupled("pd", "sfr"), coupled("pd", "seconds")
+    (True, True, False)
+    """
+    return not _inputs(one).isdisjoint(_inputs(other))
+
+
+def _inputs(name: str) -> set[str]:
+    """A metric and all that it is made of, and what that is made of."""
+    known, found, open_ = metrics(), {name}, [name]
+    while open_:
+        declared = known.get(open_.pop())
+        new = set(declared.made_of) - found if declared is not None else set()
+        found |= new
+        open_ += new
+    return found
 
 
 def find_family(name: str) -> Family:

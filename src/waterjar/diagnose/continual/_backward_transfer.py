@@ -44,6 +44,7 @@ def change(matrix: Floats) -> Floats:
     symbol="BWT",
     on_loss="same",
     loss_units="nat",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _backward_transfer(curves: TaskCurves) -> Result:
     reasons = np.maximum(curves.end_reasons[:, -1], learned(curves.end_reasons)).max(-1)

@@ -71,6 +71,7 @@ def fall(matrix: Floats, reference: str) -> Floats:
     matters=3,
     on_loss="same",
     loss_units="nat",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _forgetting(curves: TaskCurves) -> Result:
     values = fall(curves.ends, curves.settings.forgetting_reference)

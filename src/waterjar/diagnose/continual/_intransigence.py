@@ -43,6 +43,7 @@ def intransigence(R: ArrayLike, reference: ArrayLike) -> Result:
     summary="intransigence_mean",
     on_loss="same",
     loss_units="nat",
+    made_of=("learned_accuracies",),
 )
 def _intransigence(curves: TaskCurves) -> Result:
     values = curves.sign * curves.expert.ends - learned(curves.ends)

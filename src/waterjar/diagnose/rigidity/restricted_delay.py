@@ -45,6 +45,7 @@ def restricted_delays(own: Crossing, other: Crossing, budget: float) -> Crossing
     relative=True,
     matters=1,
     interval="auto",
+    made_of=("adaptation_epoch",),
 )
 def _within_budget(pair: Pair) -> Result:
     return Result.of(*restricted_delays(*pair.at_threshold, pair.budget))
