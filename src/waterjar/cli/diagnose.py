@@ -91,7 +91,7 @@ def _tables(title: str, rows: pd.DataFrame, found: Diagnosis) -> list[Any]:
         made.append(table(title if not start else "", ["metric", *shown]))
         for name in dict.fromkeys(rows.metric):
             declared = found.declared(name)
-            texts = [one_line(estimate_or_reason(known.get((name, cell)), declared.units)) for cell in shown]
+            texts = [one_line(estimate_or_reason(known.get((name, cell)), declared, declared.units)) for cell in shown]
             if set(texts) != {"–"} or len(cells) <= _MOST_CELLS:
                 row(made[-1], declared.label, *texts)
     return made

@@ -197,7 +197,7 @@ def test_no_baseline_reaches_the_threshold(folder: Path) -> None:
     assert float(part["ad_restricted_high"]) < 0
     for end in ("low", "high"):
         assert float(part[f"ad_restricted_bootstrap_{end}"]) == pytest.approx(float(part[f"ad_restricted_{end}"]))
-    assert "covers less" in str(part["ad_restricted_bootstrap_note"].values)
+    assert "paired t interval of 3 pairs" in str(part["ad_restricted_bootstrap_note"].values)
     assert "never reached by the baseline in 3 of 3 seeds" in str(part["sentence"].values)
 
 

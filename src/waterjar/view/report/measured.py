@@ -31,7 +31,7 @@ def metric_table(
     rows = []
     for metric in (model.diagnosis.declared(name) for name in order if name in known):
         units = "byte" if metric.units == "byte" else "1"  # others stand in the label
-        texts = [estimate_or_reason(lines.get((metric.name, cell)), units, with_n=True) for cell in cells]
+        texts = [estimate_or_reason(lines.get((metric.name, cell)), metric, units, with_n=True) for cell in cells]
         rows.append((long_label(metric), *texts))
     numeric = tuple(range(1, len(cells) + 1))
     made = interval_words(frame.loc[frame["metric"].isin(known), "interval"])

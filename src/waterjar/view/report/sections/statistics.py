@@ -11,8 +11,9 @@ from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.errors import WaterjarError
+from waterjar.stats.effects import effect_words
 from waterjar.view import figures
-from waterjar.view.numbers import estimate, label, number, panel_title
+from waterjar.view.numbers import estimate, label, number, panel_title, size_of
 from waterjar.view.report.blocks import Block, Chart, Table, Text
 from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.charts.matrix import matrix_panel
@@ -88,14 +89,19 @@ def _table(model: Model, names: list[str]) -> list[Block]:
             f"{one['family_size']} tests; * where p corrected is {how.alpha:g} or less. With so few seeds an exact "
             "test could "
             f"not give a p below {number(tests['smallest_exact_p'].min())}; a t test may, because it assumes the "
-            "distribution."
+            "distribution. n beside a difference counts the pairs that it rests on. "
+            f"{effect_words(tests['effect_name'])}"
         )
     return [Table("comparison", "Comparison with the baseline", columns, rows, table, said, (2, 3, 4, 5, 6, 7))]
 
 
 def _row(line: dict[str, Any]) -> tuple[str, ...]:
-    name = label(find_metric(str(line["metric"])))
-    mean = estimate(line["mean"], line["low"], line["high"], int(line["n"]))
+    metric = find_metric(str(line["metric"]))
+    scale = max(size_of(metric), abs(line["mean"]) if line["n"] else 0.0)
+    mean = estimate(
+        line["mean"], line["low"], line["high"], int(line["n"]), scale=scale, between_seeds=metric.between_seeds
+    )
+    name = label(metric)
     if line["missing"]:
         mean += f"; missing: {line['missing']}" if line["n"] else f"\n{line['missing']}"
     if line["is_baseline"]:
@@ -104,7 +110,9 @@ def _row(line: dict[str, Any]) -> tuple[str, ...]:
         name,
         line["group"],
         mean,
-        estimate(line["difference"], line["difference_low"], line["difference_high"], int(line["n_compared"])),
+        estimate(
+            line["difference"], line["difference_low"], line["difference_high"], int(line["n_compared"]), scale=scale
+        ),
         number(line["p_value"]),
         number(line["p_corrected"]) + (" *" if line["significant"] else ""),
         estimate(line["effect_size"], line["effect_low"], line["effect_high"]) + _named(line),
@@ -113,7 +121,7 @@ def _row(line: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _named(line: dict[str, Any]) -> str:
-    return "" if math.isnan(line["effect_size"]) else f" {line['effect_name'].replace('_', ' ')}"
+    return "" if math.isnan(line["effect_size"]) else f" {line['effect_name']}"
 
 
 def _correlation(model: Model) -> list[Block]:
