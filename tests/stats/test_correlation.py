@@ -11,7 +11,14 @@ import pytest
 from scipy import stats
 
 from waterjar.errors import WaterjarError
-from waterjar.stats import cluster_order, correlate, correlate_pair, correlation_matrix
+from waterjar.stats import (
+    cluster_order,
+    correlate,
+    correlate_pair,
+    correlation_matrix,
+    detectable_correlation,
+    within_groups,
+)
 
 
 def test_pearson_is_that_of_scipy() -> None:
@@ -134,3 +141,108 @@ def test_a_column_without_correlations_is_ordered_too() -> None:
 def test_settings_that_cannot_be(columns: list[str], settings: dict[str, str], words: str) -> None:
     with pytest.raises(WaterjarError, match=words):
         correlate(runs(), columns, **settings)  # type: ignore[arg-type]
+
+
+def grouped(seed: int, sizes: tuple[int, ...] = (4, 5, 3)) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Groups far apart along a falling line, with a rise inside of each."""
+    generator = np.random.default_rng(seed)
+    labels = [name for name, size in zip("abcdef", sizes, strict=False) for _ in range(size)]
+    place = np.array([5.0 * "abcdef".index(label) for label in labels])
+    inner = generator.normal(size=len(labels))
+    return place + inner, -place + inner + 0.5 * generator.normal(size=len(labels)), labels
+
+
+def test_within_groups_is_the_ancova_with_one_slope() -> None:
+    x, y, groups = grouped(3)
+    found = within_groups(x, y, groups)
+    dummies = np.array([[label == name for name in "abc"] for label in groups], float)
+    with_x = np.column_stack([dummies, x])
+    rest = [float(np.linalg.lstsq(design, y, rcond=None)[1][0]) for design in (dummies, with_x)]
+    slope = np.linalg.lstsq(with_x, y, rcond=None)[0][-1]
+    assert found.r == pytest.approx(np.sign(slope) * math.sqrt(1 - rest[1] / rest[0]))
+    free = len(x) - 3 - 1
+    f = (rest[0] - rest[1]) / (rest[1] / free)
+    assert found.p_value == pytest.approx(stats.f.sf(f, 1, free))
+    half = stats.norm.isf(0.025) / math.sqrt(free - 1)
+    assert (found.low, found.high) == pytest.approx(
+        (math.tanh(math.atanh(found.r) - half), math.tanh(math.atanh(found.r) + half))
+    )
+    assert found.r > 0.5 > -0.5 > correlate_pair(x, y, method="pearson").r  # pooled it is one of groups
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")  # pingouin uses what pandas is about to drop
+def test_within_groups_is_that_of_pingouin() -> None:
+    pingouin = pytest.importorskip("pingouin")
+    for seed in range(5):
+        x, y, groups = grouped(seed, (4, 5, 3, 6))
+        theirs = pingouin.rm_corr(pd.DataFrame({"x": x, "y": y, "s": groups}), x="x", y="y", subject="s").iloc[0]
+        ours = within_groups(x, y, groups)
+        bounds = theirs["CI95"] if "CI95" in theirs else theirs["CI95%"]
+        p = theirs["p_val"] if "p_val" in theirs else theirs["pval"]
+        assert (ours.r, ours.p_value) == pytest.approx((theirs["r"], p), rel=1e-9)
+        assert (ours.low, ours.high) == pytest.approx(tuple(bounds), abs=0.0051)  # they round to two decimals
+
+
+def test_within_groups_holds_its_level_where_groups_differ() -> None:
+    generator = np.random.default_rng(0)
+    groups = [name for name in "abcd" for _ in range(3)]
+    p_within, p_pooled = [], []
+    for _ in range(600):
+        shift = np.repeat(generator.normal(size=(2, 4)) * 3, 3, axis=1)
+        x, y = shift + generator.normal(size=(2, 12))
+        p_within.append(within_groups(x, y, groups).p_value)
+        p_pooled.append(correlate_pair(x, y, method="pearson").p_value)
+    assert np.mean(np.array(p_within) <= 0.05) <= 0.05 + 3.5 * math.sqrt(0.05 * 0.95 / 600)
+    assert np.mean(np.array(p_pooled) <= 0.05) > 0.2  # which is why
+
+
+def test_within_groups_at_the_edges() -> None:
+    nan = float("nan")
+    alone = within_groups([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], ["a", "b", "c"])
+    assert math.isnan(alone.r) and "too few to correlate within them" in alone.reason and alone.n == 0
+    same = within_groups([1.0, 1.0, 2.0, 2.0, 2.0], [1.0, 3.0, 2.0, 4.0, 5.0], list("aabbb"))
+    assert same.reason == "x is the same in all runs of each group"
+    missing = within_groups([1.0, 2.0, nan, 4.0, 5.0, 7.0], [2.0, 1.0, 1.0, 5.0, 5.5, 4.0], list("aaabbb"))
+    assert (missing.n, missing.n_missing) == (5, 1) and np.isfinite(missing.r)
+    exact = within_groups([1, 2, 3, 11, 12, 13], [3, 2, 1, 9, 8, 7], list("aaabbb"))
+    assert exact.r == -1.0 and "±1" in exact.reason
+    with pytest.raises(WaterjarError, match="one x, one y and one group a run"):
+        within_groups([1.0, 2.0], [1.0, 2.0], ["a"])
+
+
+def test_coupled_pairs_leave_the_family() -> None:
+    generator = np.random.default_rng(2)
+    table = pd.DataFrame(generator.normal(size=(12, 3)), columns=["a", "b", "c"]).assign(d=lambda t: t["a"] - t["b"])
+    plain = correlate(table[["a", "b", "c"]])
+    told = correlate(table, coupled=lambda x, y: "d" in (x, y) and "c" not in (x, y), groups=["u", "v"] * 6)
+    assert told.loc[told["coupled"], ["x", "y"]].to_numpy().tolist() == [["a", "d"], ["b", "d"]]
+    assert told.loc[told["coupled"], "p_corrected"].isna().all() and told["p_value"].notna().all()
+    assert set(told["family_size"]) == {4}
+    assert told.loc[told["coupled"], "p_within_corrected"].isna().all()
+    kept = told[~told["coupled"] & (told["y"] != "d")].reset_index(drop=True)
+    assert kept["p_value"].equals(plain["p_value"])
+
+
+@pytest.mark.parametrize(("method", "n"), [("pearson", 9), ("pearson", 12), ("pearson", 30), ("spearman", 20)])
+def test_the_detectable_correlation_has_its_power_by_simulation(method: str, n: int) -> None:
+    rho, trials = detectable_correlation(n, method=method), 3000
+    generator = np.random.default_rng(n)
+    # Spearman's of a normal pair is (6/pi) asin(rho/2): take the Pearson's that gives the rank correlation asked for
+    linear = rho if method == "pearson" else 2 * math.sin(math.pi * rho / 6)
+    x, e = generator.normal(size=(2, trials, n))
+    y = linear * x + math.sqrt(1 - linear**2) * e
+    if method == "spearman":
+        x, y = stats.rankdata(x, axis=1), stats.rankdata(y, axis=1)
+    x, y = (v - v.mean(1, keepdims=True) for v in (x, y))
+    r = (x * y).sum(1) / np.sqrt((x**2).sum(1) * (y**2).sum(1))
+    p = 2 * stats.t.sf(np.abs(r) * np.sqrt((n - 2) / (1 - r**2)), n - 2)
+    assert np.mean(p <= 0.05) == pytest.approx(0.8, abs=0.035)
+
+
+def test_what_few_runs_cannot_show() -> None:
+    assert math.isnan(detectable_correlation(3))
+    assert detectable_correlation(84) == pytest.approx(0.3, abs=5e-4)  # pwr.r.test(r = 0.3, power = 0.8): n = 84.07
+    assert detectable_correlation(28) == pytest.approx(0.5, abs=5e-3)  # pwr.r.test(r = 0.5, power = 0.8): n = 28.25
+    with pytest.raises(WaterjarError, match="method 'kendall' is unknown"):
+        detectable_correlation(10, method="kendall")

@@ -81,7 +81,9 @@ def test_difference_by_hand_when_the_baseline_never_gets_there() -> None:
     assert (result.mean_cl, result.mean_s) == (7.0, 20.0)
     expected = stats.ttest_1samp([-15.0, -13.0, -11.0], 0).confidence_interval()
     assert (result.low, result.high) == pytest.approx((expected.low, expected.high))
-    bootstrap = restricted_mean_difference([5.0, 7.0, 9.0], [NO] * 3, [20.0] * 3, [YES] * 3)
+    assert "paired t interval of 3 pairs" in result.note
+    assert restricted_mean_difference([5.0, 7.0, 9.0], [NO] * 3, [20.0] * 3, [YES] * 3) == result
+    bootstrap = restricted_mean_difference([5.0, 7.0, 9.0], [NO] * 3, [20.0] * 3, [YES] * 3, method="bootstrap")
     assert bootstrap.estimate == -13.0 == float(bootstrap)
     assert -15.0 <= bootstrap.low < -13.0 < bootstrap.high <= -11.0
     assert "method='t' does not" in bootstrap.note and bootstrap.reason == ""
@@ -128,11 +130,15 @@ def test_pairs_are_made_by_seed() -> None:
     assert (result.n, result.n_unmatched) == (2, 1)
 
 
-def test_a_bootstrap_of_ten_pairs_has_no_warning_note() -> None:
+def test_from_ten_pairs_on_it_is_bca_and_says_so() -> None:
     generator = np.random.default_rng(0)
     cl, s = generator.uniform(1, 9, 10), generator.uniform(5, 20, 10)
     result = restricted_mean_difference(cl, [NO] * 10, s, [NO] * 10)
-    assert result.note == "" and result.low < result.estimate < result.high
+    assert "BCa" in result.note and result.method == "paired_bca_expanded"
+    both = mean_interval(cl - s, method="bca")
+    assert (result.low, result.high) == (both.low, both.high)
+    plain = restricted_mean_difference(cl, [NO] * 10, s, [NO] * 10, method="bootstrap")
+    assert plain.note == "bootstrap of 10 pairs" and plain.low < plain.estimate < plain.high
     assert result == restricted_mean_difference(cl[::-1], [NO] * 10, s[::-1], [NO] * 10)
 
 
@@ -166,7 +172,8 @@ def test_the_area_between_the_curves_when_all_share_one_budget(delays: list[tupl
         (lambda: restricted_mean([-1.0], [NO], limit=8.0), "from 0 on"),
         (lambda: restricted_mean_difference([1.0], [NO], [1.0, 2.0], [NO, NO]), "1 against 2 delays"),
         (lambda: restricted_mean_difference([1.0], [NO], [1.0], [NO], seeds_s=[1]), "of both sides"),
-        (lambda: restricted_mean_difference([1.0], [NO], [1.0], [NO], method="bca"), "method 'bca' is unknown"),
+        (lambda: restricted_mean_difference([1.0], [NO], [1.0], [NO], method="bcaa"), "method 'bcaa' is unknown"),
+        (lambda: restricted_mean_difference([1.0], [NO], [1.0], [NO], method="bca"), "needs at least 10 pairs"),
     ],
 )
 def test_what_cannot_be(call: object, words: str) -> None:

@@ -167,11 +167,15 @@ def _costs(study: Any, fresh: bool) -> pd.DataFrame:
 
 
 def _cells(line: pd.Series) -> list[str]:
-    from waterjar.view.numbers import estimate, number, one_line  # noqa: PLC0415
+    from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
+    from waterjar.view.numbers import estimate, number, one_line, size_of  # noqa: PLC0415
+
+    scale = max(size_of(find_metric(line["metric"])), abs(line["mean"]) if line["n"] else 0.0)
 
     def told(name: str, low: str, high: str, n: int | None = None) -> str:
-        alike = line[low] == line[high]  # how many they are is said where they are the same
-        return one_line(estimate(line[name], line[low], line[high], n if alike else None))
+        size = 0.0 if name == "effect_size" else scale
+        alike = name == "mean" and line[low] != line[high]  # n has a column; it is said where all are the same
+        return one_line(estimate(line[name], line[low], line[high], None if alike else n, scale=size))
 
     mean = told("mean", "low", "high", int(line["n"]))
     if line["missing"]:
@@ -183,7 +187,7 @@ def _cells(line: pd.Series) -> list[str]:
         line["group"],
         str(line["n"]),
         mean,
-        told("difference", "difference_low", "difference_high"),
+        told("difference", "difference_low", "difference_high", int(line["n_compared"])),
         number(line["p_value"]),
         number(line["p_corrected"]) + (" *" if line["significant"] else ""),
         f"{told('effect_size', 'effect_low', 'effect_high')} {line['effect_name']}",
@@ -204,12 +208,18 @@ def _rows(compared: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 
 def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
+    from waterjar.diagnose.over_seeds import interval_words  # noqa: PLC0415
+    from waterjar.stats.effects import effect_words  # noqa: PLC0415
     from waterjar.view.numbers import number  # noqa: PLC0415
 
     alpha = found.analysis.test_settings.alpha
     first, tests = compared.iloc[0], compared[compared["test"] != ""]
     costs, rows = _rows(compared)
-    made = table(f"difference to the baseline, {100 * (1 - alpha):g} % intervals", [*_HEADER, *costs])
+    own = interval_words(compared["interval"], 1 - alpha)
+    pairs = "pairs" if found.analysis.test_settings.paired else "runs of the smaller side"
+    made = table(
+        f"mean with its {own}; difference to the baseline with its t interval and n {pairs}", [*_HEADER, *costs]
+    )
     for name, *shown in rows:
         row(made, found.declared(name).label, *shown)
     lines: list[Any] = [made, baseline]
@@ -218,6 +228,7 @@ def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
         how = f"{tests.iloc[0]['test']}, {over}; * p corrected <= {alpha:g}"
         least = tests["smallest_exact_p"].min()
         lines.append(f"{how}. Smallest p that an exact test could give here: {number(least)}")
+        lines += [effect_words(tests["effect_name"])] * bool(effect_words(tests["effect_name"]))
     said = {
         f"{line['group']}, {line['metric']}: {line['reason']}"
         for _, line in compared.iterrows()

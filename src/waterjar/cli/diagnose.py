@@ -64,14 +64,15 @@ def command(
 
 def print_diagnosis(found: Diagnosis, rows: pd.DataFrame) -> None:
     """Tables by family, verdicts, warnings, and where the results came from."""
-    from waterjar.diagnose.over_seeds import cells_over_seeds  # noqa: PLC0415 - not for --help
+    from waterjar.diagnose.over_seeds import cells_over_seeds, interval_words  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.registry import families  # noqa: PLC0415
 
     for name, family in families().items():
         part = rows[rows.family == name]
         if not part.empty:
-            title = f"{family.title} (mean over seeds, 95 % t interval)"
-            print_rich(*_tables(title, cells_over_seeds(part), found))
+            means = cells_over_seeds(part, declared=found.declared)
+            title = f"{family.title} (mean over seeds, {interval_words(means['interval'])})"
+            print_rich(*_tables(title, means, found))
     said = found.sentences()
     if said:
         print_rich(*(f"{name}: {sentence}" for name, sentence in said.items()), "")
@@ -90,7 +91,7 @@ def _tables(title: str, rows: pd.DataFrame, found: Diagnosis) -> list[Any]:
         made.append(table(title if not start else "", ["metric", *shown]))
         for name in dict.fromkeys(rows.metric):
             declared = found.declared(name)
-            texts = [one_line(estimate_or_reason(known.get((name, cell)), declared.units)) for cell in shown]
+            texts = [one_line(estimate_or_reason(known.get((name, cell)), declared, declared.units)) for cell in shown]
             if set(texts) != {"–"} or len(cells) <= _MOST_CELLS:
                 row(made[-1], declared.label, *texts)
     return made

@@ -25,6 +25,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Show a metric over one setting, the others equal."""
+    from waterjar.diagnose.over_seeds import interval_words  # noqa: PLC0415
     from waterjar.diagnose.registry import find_metric  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.sensitivity import sensitivity  # noqa: PLC0415
     from waterjar.view.numbers import estimate, number, one_line  # noqa: PLC0415
@@ -44,7 +45,8 @@ def command(
         return
     setting = means["setting"].iloc[0]
     made = table(
-        f"{declared.label} over {setting} (mean over seeds, 95 % t interval)", ["group", setting, "mean", "n", ""]
+        f"{declared.label} over {setting} (mean over seeds, {interval_words(means['interval'])})",
+        ["group", setting, "mean", "n", ""],
     )
     for _, line in means.iterrows():
         mean = one_line(estimate(line["mean"], line["low"], line["high"], None, declared.units))

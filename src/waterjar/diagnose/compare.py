@@ -53,6 +53,7 @@ def compare_cells(
         raise WaterjarError(f"baseline '{chosen}': {next(iter(notes.values()))}")
     rows = diagnosis.table(names).rename(columns={"name": "group"})
     shown = study.cell_names
+    bounding = {name: diagnosis.declared(name).bounding for name in names}
     parts = []
     for base in dict.fromkeys(found.values()):
         members = [cell for cell, other in found.items() if other == base]
@@ -60,10 +61,12 @@ def compare_cells(
         if base is None:
             for cell in members:
                 alone = block[block.group == shown[cell]]
-                made = compare_many(alone, baseline=shown[cell], paired=how.paired, alpha=how.alpha)
+                made = compare_many(alone, baseline=shown[cell], paired=how.paired, alpha=how.alpha, bounding=bounding)
                 parts.append(made.assign(is_baseline=False, baseline="", baseline_note="", reason=notes.get(cell, "")))
         else:
-            made = compare_many(block, baseline=shown[base], paired=how.paired, test=how.test, alpha=how.alpha)
+            made = compare_many(
+                block, baseline=shown[base], paired=how.paired, test=how.test, alpha=how.alpha, bounding=bounding
+            )
             told = {shown[cell]: notes.get(cell, "") for cell in members}
             parts.append(made.assign(baseline=shown[base], baseline_note=made.group.map(told)))
     table = pd.concat(parts, ignore_index=True).drop(columns=_CORRECTED)

@@ -68,6 +68,7 @@ def _seconds(resources: ResourceUse) -> Result:
     range=(0, np.inf),
     citation=_SOURCE,
     needs=("resources/images", "resources/seconds"),
+    made_of=("seconds",),
 )
 def _images_per_second(resources: ResourceUse) -> Result:
     images, seconds = resources.total("images"), resources.total("seconds")

@@ -37,6 +37,7 @@ Scope = Literal["run", "cell"]
 Direction = Literal["higher", "lower", "zero", "none"]
 """Which way is better; `zero` where any distance from 0 says something, `none` where it depends."""
 OnLoss = Literal["same", "flipped", "undefined"]
+IntervalBy = Literal["t", "auto"]
 
 ARROWS: dict[Direction, str] = {"higher": "↑", "lower": "↓", "zero": "→0", "none": ""}
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -102,6 +103,10 @@ class Metric:
     """Whether it is measured on request alone, by a setting: else it is not in the result at all."""
     between_seeds: bool = False
     """Whether it compares seeds with each other, so that one seed's value depends on the others."""
+    interval: IntervalBy = "t"
+    """How its mean over seeds is bounded: by t, or by t below ten seeds and the BCa bootstrap from there (`auto`)."""
+    made_of: tuple[str, ...] = ()
+    """Metrics, or inputs by any name, that it is a sum, difference or ratio of; see `coupled`."""
 
     @property
     def label(self) -> str:
@@ -112,6 +117,16 @@ class Metric:
     def scalar(self) -> str:
         """The name of the variable with one number per seed."""
         return self.summary or self.name
+
+    @property
+    def own_range(self) -> tuple[float, float]:
+        """The range that the interval of a cell's mean keeps to; that of a difference to the baseline is a plain t."""
+        return (-math.inf, math.inf) if self.relative else self.range
+
+    @property
+    def bounding(self) -> dict[str, Any]:
+        """How the mean over seeds is bounded: settings of `stats.mean_interval`."""
+        return {"within": self.own_range, "method": self.interval}
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -226,6 +241,8 @@ def metric(
     loss_name: str = "",
     optional: bool = False,
     between_seeds: bool = False,
+    interval: IntervalBy = "t",
+    made_of: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
     """Declare the decorated function as a metric; it is returned as it is."""
 
@@ -256,6 +273,8 @@ def metric(
             loss_name=loss_name,
             optional=optional,
             between_seeds=between_seeds,
+            interval=interval,
+            made_of=made_of,
         )
         other = _METRICS.get(name)
         if other is not None and other.compute.__module__ != function.__module__:
@@ -364,6 +383,26 @@ def find_metric(name: str) -> Metric:
     if name not in known:
         raise unknown_name("metric", name, known)
     return known[name]
+
+
+def coupled(one: str, other: str) -> bool:
+    """Whether two metrics go together by arithmetic: both are, or are made of, the same metric or input (`made_of`).
+
+    >>> coupled("pd", "patched_accuracy"), coupled("pd", "sfr"), coupled("pd", "seconds")
+    (True, True, False)
+    """
+    return not _inputs(one).isdisjoint(_inputs(other))
+
+
+def _inputs(name: str) -> set[str]:
+    """A metric and all that it is made of, and what that is made of."""
+    known, found, open_ = metrics(), {name}, [name]
+    while open_:
+        declared = known.get(open_.pop())
+        new = set(declared.made_of) - found if declared is not None else set()
+        found |= new
+        open_ += new
+    return found
 
 
 def find_family(name: str) -> Family:

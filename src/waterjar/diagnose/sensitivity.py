@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from waterjar.diagnose.over_seeds import over_seeds
-from waterjar.diagnose.registry import families, find_metric
+from waterjar.diagnose.registry import Metric, families, find_metric
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.identity import SEED_KEYS
@@ -34,8 +34,8 @@ def sensitivity(
     for `shortcut`: `patch.rate`), or a setting of the metric's family, which then is measured at each of `values`.
 
     The first table has one row per group of cells that differ in nothing else and value: group, setting, value,
-    mean, low, high, n, n_missing, reason. The second has per group Spearman's correlation of the metric with a
-    numeric setting of the runs; a setting of the diagnosis has none, because there every run enters at every value.
+    mean, low, high, n, n_missing, reason, interval. The second has per group Spearman's correlation of the metric with
+    a numeric setting of the runs; a setting of the diagnosis has none, because there every run enters at every value.
     """
     declared = find_metric(metric)
     family = families()[declared.family]
@@ -51,7 +51,7 @@ def sensitivity(
         key = _config_key(over, study, list(family.settings_model.model_fields))
         points, found = _over_runs(study, metric, key, settings or {})
         trends = _trends(points)
-    return _means(points, key), trends, found
+    return _means(points, key, found.declared(metric)), trends, found
 
 
 def _over_runs(
@@ -117,15 +117,15 @@ def _config_key(over: str, study: Study, own: list[str]) -> str:
     return able[0]
 
 
-def _means(points: pd.DataFrame, key: str) -> pd.DataFrame:
+def _means(points: pd.DataFrame, key: str, declared: Metric) -> pd.DataFrame:
     rows = []
     for group, of_group in points.groupby("group", sort=False):
         for at in _in_order(of_group["at"]):
             part = of_group[[repr(value) == repr(at) for value in of_group["at"]]]
-            found = over_seeds(part.value.to_numpy(float), part.reason.tolist())
+            found = over_seeds(part.value.to_numpy(float), part.reason.tolist(), **declared.bounding)
             numbers = (found.mean, found.low, found.high, found.n, found.seeds - found.n)
-            rows.append((group, key, at, *numbers, found.why))
-    columns = ["group", "setting", "value", "mean", "low", "high", "n", "n_missing", "reason"]
+            rows.append((group, key, at, *numbers, found.why, found.interval))
+    columns = ["group", "setting", "value", "mean", "low", "high", "n", "n_missing", "reason", "interval"]
     return pd.DataFrame(rows, columns=columns)
 
 

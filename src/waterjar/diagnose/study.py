@@ -110,12 +110,15 @@ class Diagnosis:
         }
 
     def declared(self, name: str) -> Metric:
-        """A metric as it was measured here: of losses, some have another name, direction and other units."""
+        """A metric as it was measured here: of losses, some have another name, direction, units and range."""
         metric = find_metric(name)
         result = self.results.get(metric.family)
         if result is None or metric.scalar not in result:
             return metric
-        own = {key: result[metric.scalar].attrs.get(key, getattr(metric, key)) for key in _OF_LOSSES}
+        told = result[metric.scalar].attrs
+        own = {key: told.get(key, getattr(metric, key)) for key in _OF_LOSSES}
+        low, high = metric.range
+        own["range"] = (float(told.get("valid_min", low)), float(told.get("valid_max", high)))
         return dataclasses.replace(metric, **own)
 
     @property

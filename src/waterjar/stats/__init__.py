@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from waterjar.stats.comparisons import Comparison, compare, smallest_exact_p
 from waterjar.stats.corrections import benjamini_hochberg, correct, holm
-from waterjar.stats.correlation import Correlation, cluster_order, correlate, correlate_pair, correlation_matrix
+from waterjar.stats.correlation import (
+    Correlation,
+    cluster_order,
+    correlate,
+    correlate_pair,
+    correlation_matrix,
+    within_groups,
+)
 from waterjar.stats.effects import hedges_g, probability_of_improvement
 from waterjar.stats.equivalence import Equivalence, tost
 from waterjar.stats.interquartile import interquartile_mean
 from waterjar.stats.intervals import Interval, Summary, mean_interval, summarise
-from waterjar.stats.power import SeedsNeeded, detectable_difference, power_of, seeds_needed
+from waterjar.stats.power import SeedsNeeded, detectable_correlation, detectable_difference, power_of, seeds_needed
 from waterjar.stats.samples import Pairs, pair_by_seed
 from waterjar.stats.survival import (
     RestrictedMean,
@@ -43,6 +50,7 @@ __all__ = [
     "correlate",
     "correlate_pair",
     "correlation_matrix",
+    "detectable_correlation",
     "detectable_difference",
     "hedges_g",
     "holm",
@@ -58,4 +66,5 @@ __all__ = [
     "smallest_exact_p",
     "summarise",
     "tost",
+    "within_groups",
 ]

@@ -1,9 +1,13 @@
-"""Which diagnostics move together over runs: correlations with intervals, and an order that shows the blocks."""
+"""Which diagnostics move together over runs: correlations with intervals, and an order that shows the blocks.
+
+Runs of one learner resemble each other, so a correlation pooled over learners may be one of learners. `within_groups`
+asks the other question: do they move together among the runs of one learner?
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +19,7 @@ import scipy
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats.corrections import METHODS as CORRECTIONS
 from waterjar.stats.corrections import correct
-from waterjar.stats.samples import Array, check_between, constant, observed_pairs, why_undefined
+from waterjar.stats.samples import Array, check_between, constant, observed_pairs, vector, why_undefined
 
 METHODS = ("spearman", "pearson")
 _EXACT_UP_TO = 7  # runs: 5,040 pairings
@@ -84,6 +88,52 @@ def correlate_pair(
     return Correlation(r, float(low), float(high), p, n, n_missing, method, confidence, p_method)
 
 
+def within_groups(
+    x: npt.ArrayLike, y: npt.ArrayLike, groups: Sequence[Hashable], *, confidence: float = 0.95
+) -> Correlation:
+    """Correlate two metrics among the runs of a group (repeated measures correlation), shapes (run,).
+
+    One slope for all groups, an intercept for each (Bakdash & Marusich 2017, Frontiers in Psychology 8:456): Pearson's
+    r of what is left when each group's mean is taken away, with N - k - 1 degrees of freedom for N runs in k groups.
+    p by t, bounds by Fisher's z. A group of one run says nothing here, and is left out. `n` is N.
+
+    >>> within_groups([1, 2, 3, 11, 12, 13], [3, 2, 1, 9, 8, 7], ["a"] * 3 + ["b"] * 3).r
+    -1.0
+    """
+    check_between(confidence, 0.0, 1.0, "confidence")
+    first, second = vector(x, "x"), vector(y, "y")
+    labels = pd.Series(list(groups), dtype=object)
+    if not first.size == second.size == len(labels):
+        raise WaterjarError(f"one x, one y and one group a run: got {first.size}, {second.size} and {len(labels)}")
+    there = ~(np.isnan(first) | np.isnan(second))
+    kept = pd.DataFrame({"x": first, "y": second, "group": labels})[there]
+    kept = kept[kept.groupby("group", sort=False)["x"].transform("size") > 1]
+    n, free = len(kept), len(kept) - kept["group"].nunique() - 1
+
+    def answer(r: float, low: float, high: float, p: float, reason: str = "") -> Correlation:
+        missing = int((~there).sum())
+        return Correlation(
+            r, low, high, p, n, missing, "within_groups", confidence, "t" if not np.isnan(p) else "", reason
+        )
+
+    if free < 1:
+        return answer(_NAN, _NAN, _NAN, _NAN, f"{n} runs in groups of two or more: too few to correlate within them")
+    if not np.isfinite(kept[["x", "y"]].to_numpy()).all():
+        return answer(_NAN, _NAN, _NAN, _NAN, "a value is infinite")
+    inner = kept[["x", "y"]] - kept.groupby("group", sort=False)[["x", "y"]].transform("mean")
+    for name in ("x", "y"):
+        if constant(inner[name].to_numpy(), float(np.abs(kept[name]).max())):
+            return answer(_NAN, _NAN, _NAN, _NAN, f"{name} is the same in all runs of each group")
+    r = float(np.clip(scipy.stats.pearsonr(inner["x"], inner["y"]).statistic, -1.0, 1.0))
+    if 1 - abs(r) < 1e-12:
+        return answer(float(round(r)), _NAN, _NAN, 0.0, "r is ±1, where Fisher's interval has no width")
+    p = 2 * float(scipy.stats.t.sf(abs(r) * np.sqrt(free / (1 - r**2)), free))
+    if free < 2:
+        return answer(r, _NAN, _NAN, p, "Fisher's interval needs two degrees of freedom")
+    half = float(scipy.stats.norm.isf((1 - confidence) / 2)) / np.sqrt(free - 1)
+    return answer(r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half)), p)
+
+
 def correlate(
     table: pd.DataFrame,
     columns: Sequence[str] | None = None,
@@ -91,13 +141,27 @@ def correlate(
     method: str = "spearman",
     confidence: float = 0.95,
     correction: str = "benjamini_hochberg",
+    groups: Sequence[Hashable] | None = None,
+    coupled: Callable[[str, str], bool] | None = None,
 ) -> pd.DataFrame:
     """Correlate every pair of columns over the rows of a table, one row per run.
 
+    Parameters
+    ----------
+    columns:
+        All numeric ones by default.
+    groups:
+        The group of every row (its learner), for correlations within groups beside the pooled ones.
+    coupled:
+        Whether two columns go together by arithmetic, because one is made of the other or both of the same numbers.
+        Such a pair is told, and tests nothing: it is no member of the family that p is corrected over.
+
     Returns
     -------
-    A tidy table, one row per pair: x, y, the fields of `Correlation`, and `p_corrected` over all pairs (one family).
-    `columns` defaults to all numeric ones. `table.attrs["columns"]` of the result keeps their order.
+    A tidy table, one row per pair: x, y, the fields of `Correlation`, `coupled`, `p_corrected` over all pairs that are
+    not (one family), and with groups r_within, low_within, high_within, p_within, p_within_corrected (a
+    family of its own), n_within, reason_within: see `within_groups`. `table.attrs["columns"]` of the result keeps the
+    order of columns.
 
     >>> runs = pd.DataFrame({"ad": [1, 2, 3, 4], "pd": [2, 1, 4, 3], "sfr": [4, 3, 2, 1]})
     >>> correlate(runs)[["x", "y", "r", "n"]].round(2).values.tolist()
@@ -114,8 +178,17 @@ def correlate(
     rows = []
     for x, y in itertools.combinations(names, 2):
         pair = correlate_pair(_numbers(table, x), _numbers(table, y), method=method, confidence=confidence)
-        rows.append({"x": x, "y": y, **pair.as_row()})
-    result = correct(pd.DataFrame(rows), method=correction)
+        row = {"x": x, "y": y, **pair.as_row(), "coupled": coupled is not None and coupled(x, y)}
+        if groups is not None:
+            inner = within_groups(_numbers(table, x), _numbers(table, y), groups, confidence=confidence)
+            row |= {"r_within": inner.r, "low_within": inner.low, "high_within": inner.high}
+            row |= {"p_within": inner.p_value, "n_within": inner.n, "reason_within": inner.reason}
+        rows.append(row)
+    found = pd.DataFrame(rows)
+    if groups is not None:
+        found["p_within_corrected"] = CORRECTIONS[correction](found["p_within"].where(~found["coupled"]))
+    tested = found.assign(p_value=found["p_value"].where(~found["coupled"]))
+    result = correct(tested, method=correction).assign(p_value=found["p_value"])
     result.attrs["columns"] = names
     return result
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 import scipy
@@ -12,6 +14,25 @@ from waterjar.stats.intervals import Interval
 from waterjar.stats.samples import Array, check_between, constant, observed, observed_pairs, why_undefined
 
 VARIANTS = ("g_s", "g_av", "g_z")
+EFFECTS = {
+    "g_s": "g_s: Hedges' g, in standard deviations over seeds of both groups, pooled",
+    "g_av": "g_av: Hedges' g, in standard deviations over seeds of the two sides, averaged",
+    "g_z": "g_z: Hedges' g, in standard deviations of the differences, where one side does not vary (a reference)",
+}
+"""Every effect size in words: they stand on different scales, and are not to be compared with each other."""
+
+
+def effect_words(names: Iterable[str]) -> str:
+    """What the effect sizes of a table are.
+
+    >>> effect_words(["g_z", "", "g_z"])
+    "Effect size g_z: Hedges' g, in standard deviations of the differences, where one side does not vary (a reference)."
+    """
+    used = [EFFECTS[name] for name in VARIANTS if name in set(names)]
+    apart = " They stand on different scales: compare each with its own kind." if len(used) > 1 else ""
+    return f"Effect size {'; '.join(used)}.{apart}" if used else ""
+
+
 _NAN = float("nan")
 # Beyond this t the distribution functions of scipy lose digits, while the limit of large t is right to 1 in 1,000.
 _LARGE_T = 1000.0

@@ -16,10 +16,16 @@ import pandas as pd
 import scipy
 
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.stats.intervals import BCA_FROM, bootstrap_bounds, mean_interval, t_bounds
+from waterjar.stats.intervals import BCA_FROM, bca_bounds, bootstrap_bounds, mean_interval, t_bounds
 from waterjar.stats.samples import Array, Rng, check_between, constant, pair_by_seed, vector
 
-METHODS = ("bootstrap", "t")
+METHODS = ("auto", "t", "bca", "bootstrap")
+_NAMES = {"t": "paired_t", "bca": "paired_bca_expanded", "bootstrap": "paired_bootstrap_expanded_percentile"}
+_NOTES = {
+    "t": "paired t interval of {n} pairs (below {least} a bootstrap covers too little)",
+    "bca": "BCa bootstrap of {n} pairs, at levels expanded for so many",
+    "bootstrap": "bootstrap of {n} pairs",
+}
 _NAN = float("nan")
 _Flags = npt.NDArray[np.bool_]
 
@@ -117,7 +123,7 @@ def restricted_mean_difference(
     limit: float | None = None,
     seeds_cl: Sequence[Hashable] | None = None,
     seeds_s: Sequence[Hashable] | None = None,
-    method: str = "bootstrap",
+    method: str = "auto",
     confidence: float = 0.95,
     n_resamples: int = 9999,
     rng: Rng = 0,
@@ -132,9 +138,10 @@ def restricted_mean_difference(
         L, the smaller of the two epoch budgets. By default the earliest censoring of either side, or the latest
         event when nothing is censored: the budget of a side without censoring cannot be told from its delays.
     method:
-        `bootstrap`: seeds are resampled in pairs, percentiles at levels expanded for n (Hesterberg 2015). `t`: the
-        paired t on min(E, L). Measured coverage at 95 % on normal differences: bootstrap 74 % at 3 pairs, 92 %
-        at 5, 95 % from 10 on; t 95 % throughout. Below ten pairs prefer t; the note says so too.
+        `auto`: t below ten pairs, bca from there. `t`: the paired t on min(E, L). `bca`: BCa over pairs at levels
+        expanded for n (see `stats.intervals.bca_bounds`); an error below ten pairs. `bootstrap`: percentiles at such
+        levels, for any n. Measured coverage at 95 % on normal differences: bootstrap 74 % at 3 pairs, 92 % at 5, 95 %
+        from 10 on; t 95 % throughout. The note says which was used.
 
     With one budget for all, the estimate equals the area between the two Kaplan-Meier curves. Where no run of either
     side has its event before L, the estimate is NaN: 0 would pretend that they were equally fast.
@@ -167,6 +174,9 @@ def restricted_mean_difference(
     within_cl, within_s = np.minimum(cl, horizon), np.minimum(s, horizon)
     differences = np.sort(within_cl - within_s)
     n = differences.size
+    chosen = method if method != "auto" else "bca" if n >= BCA_FROM else "t"
+    if chosen == "bca" and n < BCA_FROM:
+        raise WaterjarError(f"method='bca' needs at least {BCA_FROM} pairs and there are {n}: take 't', or 'auto'")
     low = high = _NAN
     reason, note = _why_not(n, both, off, horizon), ""
     estimate = float(differences.mean()) if n and not _nothing_happened(both, off, horizon) else _NAN
@@ -174,12 +184,15 @@ def restricted_mean_difference(
         low = high = estimate
         note = f"all {n} differences are equal: the interval has no width, which does not show that there is no spread"
     elif not reason:
-        if method == "t":
+        if chosen == "t":
             bounds = t_bounds(differences, confidence)
+        elif chosen == "bca":
+            bounds = bca_bounds(differences, confidence, n_resamples, rng)
         else:
             bounds = bootstrap_bounds(differences, confidence, n_resamples, rng, method="percentile")
-            if n < BCA_FROM:
-                note = f"bootstrap of {n} pairs: it covers less than its level says; method='t' does not"
+        note = _NOTES[chosen].format(n=n, least=BCA_FROM)
+        if chosen == "bootstrap" and n < BCA_FROM:
+            note += ": it covers less than its level says; method='t' does not"
         low, high = float(bounds[0]), float(bounds[1])
     return RestrictedMeanDifference(
         estimate=estimate,
@@ -193,7 +206,7 @@ def restricted_mean_difference(
         mean_cl=float(np.sort(within_cl).mean()) if n else _NAN,
         mean_s=float(np.sort(within_s).mean()) if n else _NAN,
         limit=horizon,
-        method="paired_t" if method == "t" else "paired_bootstrap_expanded_percentile",
+        method=_NAMES[chosen],
         confidence=confidence,
         reason=reason,
         note=note,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -43,6 +43,7 @@ def compare_many(
     correction: str = "holm",
     family: Sequence[str] = (),
     alpha: float = 0.05,
+    bounding: Mapping[str, Mapping[str, Any]] | None = None,
     n_resamples: int = 9999,
     rng: Rng = 0,
 ) -> pd.DataFrame:
@@ -59,13 +60,16 @@ def compare_many(
     correction, family:
         `holm` or `benjamini_hochberg`, over all tests of the table, or within the values of the columns named
         (`family=["metric"]`: one family per metric).
+    bounding:
+        Metric -> settings of `mean_interval` for a group's own mean, such as {"acc": {"within": (0, 1)}}; differences
+        have t intervals throughout.
 
     Returns
     -------
-    One row per metric and group, in the order of first appearance: metric, group, mean, low, high, std, n, n_missing,
-    is_baseline; difference to the baseline with difference_low and difference_high, n_compared (pairs, or
-    the smaller group), n_unmatched; effect size and probability of improvement with bounds; test, p_value,
-    p_corrected, significant (after correction), correction, family, family_size, family_missing; smallest_p,
+    One row per metric and group, in the order of first appearance: metric, group, mean, low, high, interval (how they
+    were made), std, n, n_missing, is_baseline; difference to the baseline with difference_low and difference_high,
+    n_compared (pairs, or the smaller group), n_unmatched; effect size and probability of improvement with bounds; test,
+    p_value, p_corrected, significant (after correction), correction, family, family_size, family_missing; smallest_p,
     smallest_exact_p; reason, note. Rows of the baseline have NaN where a comparison would stand.
 
     >>> rows = [("acc", group, seed, value + 0.01 * seed)
@@ -83,9 +87,11 @@ def compare_many(
     _check(tidy, baseline)
     rows = []
     for (metric, group), cell in tidy.groupby(["metric", "group"], sort=False):
-        summary = summarise(cell["value"], confidence=1 - alpha)
+        own = (bounding or {}).get(str(metric), {})
+        summary = summarise(cell["value"], confidence=1 - alpha, **own)
         row: dict[str, Any] = {"metric": metric, "group": group, "mean": summary.mean}
         row["low"], row["high"] = summary.confidence_interval
+        row["interval"] = summary.method
         row |= {"std": summary.std, "n": summary.n_seeds, "n_missing": summary.n_missing}
         row["is_baseline"] = group == baseline
         against = tidy[(tidy["metric"] == metric) & (tidy["group"] == baseline)]

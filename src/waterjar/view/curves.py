@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from waterjar.diagnose.over_seeds import BANDS
+from waterjar.diagnose.over_seeds import band_words
 from waterjar.view.style import counted, labels
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ def draw_curve(ax: Axes, x: NDArray[Any], table: pd.DataFrame, style: Mapping[st
         ax.vlines(x[only], low[only], high[only], color=style["color"], linewidth=1.0)
 
 
-def band_note(repeats: set[int], band: str = "interval") -> str | None:
-    """What the line and the band are; None where there is no band.
+def band_note(repeats: set[int], band: str = "interval", methods: Iterable[str] = ("t",)) -> str | None:
+    """What the line and the band are, in short lines; None where there is no band. `methods` made its intervals.
 
     >>> band_note({3}), band_note({1})
     ('mean and 95 % t interval of 3 repeats', None)
     """
     if not repeats - {0, 1}:
         return None
-    return f"mean and {BANDS[band]} {counted(repeats, 'repeat')}"
+    return textwrap.fill(f"mean and {band_words(band, methods)} of {counted(repeats, 'repeat')}", 90)
 
 
 def task_starts(x: NDArray[Any], tasks: Sequence[str]) -> list[tuple[float, str]]:

@@ -10,7 +10,9 @@ from waterjar.diagnose.registry import ARROWS, Metric
 
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _NONE = "–"
-_APART = ("n =", "the same in all", "spread unknown")
+_NOISE = 1e-12
+"""Beside what it belongs to (its interval, the size of its values), less than this is rounding, and is written as 0."""
+_APART = ("n =", "the same in all", "spread unknown", "between")
 """What small print begins with that running text sets off by a comma."""
 
 
@@ -49,8 +51,21 @@ def quantity(value: float, units: str = "1") -> str:
     return number(value) if units in ("1", "") else f"{number(value)} {units}"
 
 
-def estimate(mean: float, low: float, high: float, n: int | None = None, units: str = "1") -> str:
+def estimate(
+    mean: float,
+    low: float,
+    high: float,
+    n: int | None = None,
+    units: str = "1",
+    *,
+    scale: float = 0.0,
+    between_seeds: bool = False,
+) -> str:
     r"""A mean, its interval, and how many seeds it is from. What tables may set in small print stands after a newline.
+
+    `scale` is how large such values are (see `size_of`): what is nothing beside it, or beside the interval, is
+    rounding, and is written as 0. A metric that compares seeds with each other (`between_seeds`) is the same in two of
+    them by construction, which is not said to be a finding.
 
     >>> estimate(0.5, 0.4, 0.6, 3)
     '0.500\n[0.400, 0.600], n = 3'
@@ -58,7 +73,13 @@ def estimate(mean: float, low: float, high: float, n: int | None = None, units: 
     '0.500\nn = 1'
     >>> estimate(0.5, 0.5, 0.5, 3)
     '0.500\nthe same in all 3 seeds'
+    >>> estimate(1.7e-18, -20.0, 20.0, 3), estimate(1.7e-18, float("nan"), float("nan"), 1, scale=1.0)
+    ('0.000\n[−20.0, 20.0], n = 3', '0.000\nn = 1')
+    >>> estimate(0.5, 0.5, 0.5, 2, between_seeds=True)
+    '0.500\nbetween 2 seeds'
     """
+    known = [abs(value) for value in (scale, low, high) if math.isfinite(value)]
+    mean, low, high = (0.0 if abs(value) < _NOISE * max(known) else value for value in (mean, low, high))
     seeds = "" if n is None else f"n = {n}"
     if math.isnan(mean):
         return _NONE + (f"\n{seeds}" if n else "")
@@ -66,7 +87,8 @@ def estimate(mean: float, low: float, high: float, n: int | None = None, units: 
         return quantity(mean, units) + (f"\n{seeds}" if seeds else "")
     if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
         # no spread was seen, which is not to say that there is none: brackets without width would claim that
-        return f"{quantity(mean, units)}\n" + (f"the same in all {n} seeds" if n else "spread unknown")
+        alike = f"between {n} seeds" if between_seeds else f"the same in all {n} seeds"
+        return f"{quantity(mean, units)}\n" + (alike if n else "spread unknown")
     # a mean that is tiny beside its interval needs no more decimals than that
     unit = "" if units in ("1", "", "byte") else f" {units}"  # said once, behind the interval
     own = units if units == "byte" else "1"
@@ -75,7 +97,17 @@ def estimate(mean: float, low: float, high: float, n: int | None = None, units: 
     return f"{texts[0]}\n[{texts[1]}, {texts[2]}]{unit}" + (f", {seeds}" if seeds else "")
 
 
-def estimate_or_reason(line: Any, units: str = "1", *, with_n: bool = False) -> str:
+def size_of(metric: Metric) -> float:
+    """How large values of a metric are, where its range says so; 0 where they may be anything.
+
+    >>> from waterjar.diagnose.registry import find_metric
+    >>> size_of(find_metric("sfr")), size_of(find_metric("seconds"))
+    (1.0, 0.0)
+    """
+    return max(map(abs, metric.range)) if all(map(math.isfinite, metric.range)) else 0.0
+
+
+def estimate_or_reason(line: Any, metric: Metric, units: str = "1", *, with_n: bool = False) -> str:
     """A line of `cells_over_seeds` in a cell of a table: mean and interval, or why there is none.
 
     Where the head of a row has its units, they are left out here, but for bytes, which are written as MB and the like.
@@ -85,7 +117,8 @@ def estimate_or_reason(line: Any, units: str = "1", *, with_n: bool = False) -> 
     if not line.n:
         return str(line.missing) or _NONE
     alike = line.low == line.high
-    text = estimate(line.mean, line.low, line.high, line.n if with_n or alike else None, units)
+    about: dict[str, Any] = {"scale": size_of(metric), "between_seeds": metric.between_seeds}
+    text = estimate(line.mean, line.low, line.high, line.n if with_n or alike else None, units, **about)
     return f"{text} ({line.missing})" if line.missing and not with_n else text
 
 

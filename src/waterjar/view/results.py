@@ -15,7 +15,7 @@ from waterjar.diagnose.analysis import analysis_of, by_family
 from waterjar.diagnose.labelled import reasons_of, side_by_side
 from waterjar.diagnose.measuring import study_of as study_of_run
 from waterjar.diagnose.over_seeds import mean_table
-from waterjar.diagnose.registry import Family, find_family
+from waterjar.diagnose.registry import Family, find_family, find_metric
 from waterjar.diagnose.result import NOT_RECORDED
 from waterjar.diagnose.settings import dump
 from waterjar.diagnose.study import Diagnosis, diagnose
@@ -176,10 +176,11 @@ def snapshot_table(
 ) -> pd.DataFrame:
     """Metrics over snapshots: one row per metric, cell and snapshot, with mean and band over repeats.
 
-    Columns metric, cell, layer, snapshot, train_task, `over`, mean, low, high, n, reason.
+    Columns metric, cell, layer, snapshot, train_task, `over`, mean, low, high, n, reason, interval.
     """
     parts = []
     for metric in metrics:
+        within = find_metric(metric).own_range
         if metric not in result:
             known = [str(name) for name, array in result.items() if "snapshot" in array.dims]
             raise unknown_name("metric", metric, [name for name in known if not name.endswith("_reason")])
@@ -204,7 +205,7 @@ def snapshot_table(
                 "train_task": one["train_task"].values.astype(str),
                 over: one[over].values.astype(float),
             }
-            parts.append(pd.DataFrame(about).join(mean_table(values, codes, band=band)))
+            parts.append(pd.DataFrame(about).join(mean_table(values, codes, band=band, within=within)))
     return pd.concat(parts, ignore_index=True)
 
 

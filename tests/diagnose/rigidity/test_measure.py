@@ -115,7 +115,9 @@ def test_over_seeds(folder: Path) -> None:
     assert float(part["ad_n"]) == 3
     assert float(part["sfr_rel_mean"]) == pytest.approx(0.2)
     assert float(part["ad_restricted_mean"]) == -2.0  # nothing is censored
-    assert -3 <= float(part["ad_restricted_bootstrap_low"]) <= -2 <= float(part["ad_restricted_bootstrap_high"]) <= -1
+    assert float(part["ad_restricted_bootstrap_low"]) == pytest.approx(-2 - half)  # t: a bootstrap of three covers 74 %
+    assert float(part["ad_restricted_bootstrap_high"]) == pytest.approx(-2 + half)
+    assert "paired t interval of 3 pairs" in str(part["ad_restricted_bootstrap_note"].values)
     # AD -2 +- 2.5 is not clear of 0
     assert str(part["pattern"].values) == "inconclusive"
     text = str(part["sentence"].values)
@@ -193,8 +195,9 @@ def test_no_baseline_reaches_the_threshold(folder: Path) -> None:
     assert part["ad_restricted"].values.tolist() == [-3, -3, -2]
     assert float(part["ad_restricted_mean"]) == pytest.approx(-8 / 3)
     assert float(part["ad_restricted_high"]) < 0
-    assert float(part["ad_restricted_bootstrap_low"]) == -3 and float(part["ad_restricted_bootstrap_high"]) == -2
-    assert "covers less" in str(part["ad_restricted_bootstrap_note"].values)
+    for end in ("low", "high"):
+        assert float(part[f"ad_restricted_bootstrap_{end}"]) == pytest.approx(float(part[f"ad_restricted_{end}"]))
+    assert "paired t interval of 3 pairs" in str(part["ad_restricted_bootstrap_note"].values)
     assert "never reached by the baseline in 3 of 3 seeds" in str(part["sentence"].values)
 
 

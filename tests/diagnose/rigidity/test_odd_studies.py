@@ -56,8 +56,8 @@ def test_without_a_baseline_there_is_no_delay_and_the_epoch_is_named(tmp_path: P
     assert why(part, "ad_mean") == ["no_baseline"]
     assert part["sfr"].values == pytest.approx([0.6, 0.5, 0.4])
     assert str(part["pattern"].values) == "inconclusive" and "has no baseline" in str(part["sentence"].values)
-    # mean 1, standard deviation 1, t(2) at 97.5 % over the root of 3: 2.5
-    assert "reaches 60 % on the shortcut classes at epoch E = 1.0 [-1.5, 3.5]." in str(part["sentence"].values)
+    # mean 1, standard deviation 1, t(2) at 97.5 % over the root of 3: 2.5; inside [0, inf): exp(± 2 asinh(2.5/2))
+    assert "reaches 60 % on the shortcut classes at epoch E = 1.0 [0.1, 8.0]." in str(part["sentence"].values)
     text = str(cell(measured(tmp_path, threshold=0.75), "derpp")["sentence"].values)
     assert "E = 3.0, no interval; never reached in 2 of 3 seeds." in text
     text = str(cell(measured(tmp_path, threshold=0.95), "derpp")["sentence"].values)

@@ -74,6 +74,11 @@ def test_how_many_seeds_would_do_is_said_as_far_as_it_is_known() -> None:
     partly = _needed({"ad": nan, "pd": 9.0, "sfr_rel": 7.0}, unclear)
     assert partly == "; about 9 would show the sign of PD and 7 that of SFR_rel, if means and spreads hold"
     assert _needed(dict.fromkeys(("ad", "pd", "sfr_rel"), nan), unclear) == ""
+    many = _needed({"ad": 874.0, "pd": 9.0, "sfr_rel": 7.0}, unclear)
+    assert many == "; all three signs would take more than 200: not with seeds alone"
+    some = _needed({"ad": nan, "pd": 9.0, "sfr_rel": 201.0}, unclear)
+    assert some.startswith("; the sign of SFR_rel would take more than 200: not with seeds alone; about 9 would show")
+    assert "about 200 would" in _needed({"ad": nan, "pd": 200.0, "sfr_rel": nan}, unclear)
 
 
 def test_no_seeds_are_asked_for_that_are_there() -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import waterjar
+from bounded_means import score_interval
 from view.figures.repeated_runs import Written, repeated_run
+from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
@@ -39,7 +40,7 @@ def check(part: pd.DataFrame, values: np.ndarray) -> None:
     np.testing.assert_allclose(part["value"], values)
     kept = values[~np.isnan(values)]
     first = part.iloc[0]
-    low, high = stats.t.interval(0.95, len(kept) - 1, kept.mean(), stats.sem(kept))
+    low, high = score_interval(kept, find_metric(first["metric"]).range)
     np.testing.assert_allclose(
         first[["mean", "low", "high", "std"]].tolist(), [kept.mean(), low, high, kept.std(ddof=1)]
     )
@@ -89,7 +90,7 @@ def test_other_confidence(written: Both) -> None:
     found, made = written
     line = figures.data(NAME, found, metrics=["learning_accuracy"], confidence=0.8).iloc[0]
     own = np.stack([made["a"].accuracy[t, -1, t] for t in range(3)]).mean(0)
-    low, high = stats.t.interval(0.8, 4, own.mean(), stats.sem(own))
+    low, high = score_interval(own, (0.0, 1.0), 0.8)
     np.testing.assert_allclose([line["low"], line["high"]], [low, high])
 
 
@@ -140,7 +141,10 @@ def test_boxes_points_and_lines_between_the_same_seeds(written: Both) -> None:
         np.testing.assert_array_equal(dots[row][:, 1], row)
     assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b", "c"]
     note = figure.get_supxlabel().replace("\n", " ")
-    assert "95 % t interval, n = 3 or 4 or 5 repeats" in note and "thin lines: the same seed" in note
+    assert (
+        "95 % t interval (of bounded values on the logit scale), n = 3 or 4 or 5 repeats" in note
+        and "thin lines: the same seed" in note
+    )
 
 
 def test_no_value_and_nothing_measured(written: Both, tmp_path: Path) -> None:

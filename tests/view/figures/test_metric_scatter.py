@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import waterjar
+from bounded_means import score_interval
 from view.figures.repeated_runs import Written, repeated_run
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
@@ -110,7 +111,7 @@ class TestWithinRepeats:
             each[cell] = [stats.pearsonr(x[r], y[r]).statistic for r in there]
         told = table[(table.kind == "correlation") & (table.method == "pearson")].set_index("cell")
         for cell, r in {**each, "": each["a"] + each["b"]}.items():
-            low, high = stats.t.interval(0.95, len(r) - 1, np.mean(r), stats.sem(r))
+            low, high = score_interval(np.array(r), (-1.0, 1.0))
             line = told.loc[cell]
             np.testing.assert_allclose(line[["r", "low", "high"]].tolist(), [np.mean(r), low, high])
             assert line["n"] == len(r)

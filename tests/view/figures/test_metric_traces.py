@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import waterjar
+from bounded_means import score_interval
 from view.figures.repeated_runs import EPOCHS, Written, repeated_run
 from view.figures.whole_runs import whole_run
+from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.view import figures
@@ -40,9 +41,9 @@ def table_of(found: Diagnosis, metric: str, cell: str, **settings: object) -> pd
 
 
 def check(table: pd.DataFrame, values: np.ndarray) -> None:
-    """Mean and 95 % t interval of values (repeat, x)."""
+    """Mean and 95 % interval of values (repeat, x), inside the range of the metric."""
     np.testing.assert_allclose(table["mean"], values.mean(0))
-    low, high = stats.t.interval(0.95, len(values) - 1, values.mean(0), stats.sem(values, axis=0))
+    low, high = score_interval(values, find_metric(table["metric"].iloc[0]).range)
     np.testing.assert_allclose(table["low"], low)
     np.testing.assert_allclose(table["high"], high)
     assert set(table["n"]) == {len(values)}
@@ -205,7 +206,11 @@ def test_lines_circles_and_boundaries(written: tuple[Diagnosis, dict[str, Writte
     assert over_epochs.get_xlabel() == "total epoch" and over_tasks.get_xlabel().startswith("task")
     assert [ax.get_title(loc="left") for ax in figure.axes] == ["average accuracy ↑", "forward transfer ↓"]
     told = figure.legends[0].get_title().get_text()
-    assert "95 % t interval of 4 repeats" in told and "open circles" in told and "3 or more remain" in told
+    assert (
+        "95 % t interval (of bounded values on the logit scale) of 4 repeats" in told
+        and "open circles" in told
+        and "3 or more remain" in told
+    )
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b", "a new task begins"]
 
 

@@ -9,8 +9,13 @@ import pytest
 from scipy import stats
 
 import waterjar
+from bounded_means import score_interval
+from waterjar.diagnose.registry import coupled, forget, metric
+from waterjar.diagnose.result import Result
+from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
+from waterjar.stats import detectable_correlation
 from waterjar.view import figures
 
 
@@ -26,22 +31,27 @@ def test_correlations_are_those_of_scipy(whole: Diagnosis) -> None:
         assert line.significant == (line.p_corrected <= 0.05)
 
 
-def test_the_matrix_is_symmetric_and_marks_what_is_unsure(whole: Diagnosis) -> None:
+def test_pooled_stand_below_within_above_and_unsure_ones_in_brackets(whole: Diagnosis) -> None:
     names = ["patched_accuracy", "average_accuracy", "seconds", "effective_rank"]
     figure = figures.draw("correlation_heatmap", whole, metrics=names)
     table = figures.data("correlation_heatmap", whole, metrics=names)
     ax = figure.axes[0]
     shown = np.asarray(ax.images[0].get_array())
-    np.testing.assert_array_equal(shown, shown.T)
     np.testing.assert_array_equal(np.diag(shown), 1.0)
     order = [label.get_text().replace(" ", "_") for label in ax.get_xticklabels()]
     assert sorted(order) == sorted(names)
-    for line in table.itertuples():
-        assert shown[order.index(line.x), order.index(line.y)] == line.r
+    for line in table.itertuples():  # x stands before y in the order
+        assert shown[order.index(line.y), order.index(line.x)] == line.r
+        assert shown[order.index(line.x), order.index(line.y)] == line.r_within
     texts = {(int(t.get_position()[1]), int(t.get_position()[0])): t.get_text() for t in ax.texts}
     for line in table.itertuples():
-        text = texts[order.index(line.x), order.index(line.y)]
+        text = texts[order.index(line.y), order.index(line.x)]
         assert text.startswith("(") != line.significant
+        text = texts[order.index(line.x), order.index(line.y)]
+        assert text.startswith("(") == (line.p_within_corrected > 0.05)
+    told = figure.legends[0].get_title().get_text()
+    assert "above: within learners" in told and "Benjamini-Hochberg over 6 pairs" in told
+    assert f"n = 9 repeats could show a single |r| of {detectable_correlation(9, method='spearman'):.2f}" in told
     assert "n = 9 repeats" in figure.axes[1].get_ylabel()
 
 
@@ -61,7 +71,33 @@ def test_too_little_to_correlate(tmp_path: Path, whole: Diagnosis) -> None:
     with pytest.raises(WaterjarError, match="did you mean 'seconds'"):
         figures.draw("correlation_heatmap", whole, metrics=["second", "pd"])
     constant = figures.draw("correlation_heatmap", whole, metrics=["flops", "peak_memory", "seconds"])
-    assert any(patch.get_gid() == "hatched" for patch in constant.axes[0].patches)
+    assert [text.get_text() for text in constant.legends[0].get_texts()] == ["no value"]
+    assert np.isnan(np.ma.filled(np.ma.asarray(constant.axes[0].images[0].get_array(), float), np.nan)).any()
+
+
+def test_pairs_that_share_an_input_are_hatched_and_not_tested(whole: Diagnosis) -> None:
+    names = ["pd", "patched_accuracy", "seconds"]
+    table = figures.data("correlation_heatmap", whole, metrics=names).set_index(["x", "y"])
+    alike = table["coupled"]
+    assert [set(pair) for pair in table.index[alike]] == [{"pd", "patched_accuracy"}]
+    assert table.loc[alike, "p_corrected"].isna().all() and set(table["family_size"]) == {2}
+    figure = figures.draw("correlation_heatmap", whole, metrics=names)
+    hatched = [patch for patch in figure.axes[0].patches if patch.get_gid() == "hatched"]
+    assert len(hatched) == 2  # below the diagonal and above
+    assert "share an input by arithmetic" in figure.legends[0].get_texts()[0].get_text()
+
+
+def test_a_strangers_metric_says_what_it_is_made_of() -> None:
+    def half(pair: Pair) -> Result:
+        raise NotImplementedError
+
+    about = {"family": "rigidity", "long_name": "half", "formula": "PD/2", "citation": "here", "needs": ()}
+    metric("half_pd", made_of=("pd",), **about)(half)  # type: ignore[arg-type]
+    try:
+        assert coupled("half_pd", "pd") and coupled("patched_accuracy", "half_pd") and coupled("half_pd", "sfr")
+        assert not coupled("half_pd", "seconds")
+    finally:
+        forget("half_pd")
 
 
 def test_costs_and_accuracies_by_hand(tmp_path: Path) -> None:
@@ -80,7 +116,8 @@ def test_costs_and_accuracies_by_hand(tmp_path: Path) -> None:
     table = figures.data("cost_accuracy", study)
     of_a = table[table.cell == "a"].iloc[0]
     assert (of_a["cost_mean"], of_a["accuracy_mean"], of_a["cost_n"]) == (12.0, pytest.approx(0.6), 3)
-    np.testing.assert_allclose(of_a[["cost_low", "cost_high"]].tolist(), stats.t.interval(0.95, 2, 12, 2 / np.sqrt(3)))
+    by_hand = score_interval(np.array([10.0, 14.0, 12.0]), (0.0, np.inf))
+    np.testing.assert_allclose(of_a[["cost_low", "cost_high"]].tolist(), by_hand)
     figure = figures.draw("cost_accuracy", study)
     ax = figure.axes[0]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("seconds (s) ↓", "average accuracy ↑")
@@ -103,18 +140,18 @@ def test_costs_and_accuracies_by_hand(tmp_path: Path) -> None:
     assert "no run has both seconds and forgetting" in nothing.texts[0].get_text()
 
 
-def test_an_interval_that_is_cut_at_no_cost_is_told_of(tmp_path: Path) -> None:
+def test_no_interval_reaches_below_a_cost_of_nothing(tmp_path: Path) -> None:
     for learner, costs in (("wide", (1.0, 9.0)), ("narrow", (4.0, 4.1))):
         for seed, seconds in enumerate(costs):
             path = tmp_path / "s" / f"{learner}-{seed}"
             with waterjar.Recorder(path, {"learner": learner}, seeds=[seed], eval_sets={"t": 0}, tasks=["t"]) as run:
                 run.log(train_task="t", epoch=0, performance={"accuracy": [0.5]}, resources={"seconds": seconds})
     study = waterjar.open_study(tmp_path / "s")
-    for chosen, told in ((study, True), (study.select("learner=narrow"), False)):
-        ax = figures.draw("cost_accuracy", chosen).axes[0]
-        legend = ax.get_legend()
-        assert legend is not None and ax.get_xlim()[0] >= 0
-        assert ("below\na cost of 0 are cut" in legend.get_title().get_text()) == told
+    ax = figures.draw("cost_accuracy", study).axes[0]
+    legend = ax.get_legend()
+    assert legend is not None and ax.get_xlim()[0] >= 0
+    assert "on the log scale" in legend.get_title().get_text().replace("\n", " ")
+    assert (figures.data("cost_accuracy", study)["cost_low"] > 0).all()  # t would reach to -45.8 s
 
 
 def test_another_accuracy(by_hand: waterjar.Study) -> None:

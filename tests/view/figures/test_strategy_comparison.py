@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 import waterjar
+from bounded_means import score_interval
 from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.study import diagnose
 from waterjar.errors import WaterjarError
@@ -97,7 +98,7 @@ def test_without_a_baseline_means_stay_and_the_figure_says_so(study: waterjar.St
         "\n", " "
     )
     values = table[table.cell == "better"]["value"]
-    bounds = stats.t.interval(0.95, 11, values.mean(), stats.sem(values))
+    bounds = score_interval(values.to_numpy(), (0.0, 1.0))
     np.testing.assert_allclose(table[table.cell == "better"][["low", "high"]].iloc[0], bounds)
 
 

@@ -169,7 +169,11 @@ def test_simulated_capacity_is_drawn_over_capacity(full_report: Report) -> None:
 def test_correlations_have_numbers_only_where_they_are_significant(full_report: Report) -> None:
     one = chart(full_report, "correlation_heatmap")
     texts = [note["text"] for note in one.panels[0]["layout"]["annotations"]]
-    assert sum(bool(text) for text in texts) == 2 * int(one.frame["significant"].sum())
+    within = one.frame["p_within_corrected"] <= one.frame.attrs["alpha"]
+    assert sum(bool(text) for text in texts) == int(one.frame["significant"].sum()) + int(within.sum())
+    strokes = [shape for shape in one.panels[0]["layout"]["shapes"] if shape["type"] == "line"]
+    assert len(strokes) == 2 * 3 * int(one.frame["coupled"].sum()) > 0
+    assert "share an input by arithmetic" in one.caption and "power 80 %" in one.caption
 
 
 def test_colours_are_the_same_in_every_chart(full_report: Report) -> None:

@@ -17,7 +17,8 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.run.study import Study
-from waterjar.view.numbers import estimate, number, one_line, panel_title, quantity
+from waterjar.stats.effects import effect_words
+from waterjar.view.numbers import estimate, estimate_or_reason, number, one_line, panel_title, quantity, size_of
 from waterjar.view.report import Model, compose, write
 from waterjar.view.report.blocks import Callout, Chart, Report, Section, Table, Verdicts
 from waterjar.view.report.charts.estimates import estimates_panel
@@ -197,3 +198,23 @@ def test_without_results_it_tells_of_its_runs(small: Model) -> None:
     bare = dataclasses.replace(small, diagnosis=Diagnosis(Study(small.study.path, small.study.entries), {}), _frames={})
     names = [part.name for part in compose(bare).sections]
     assert "rigidity" not in names and "definitions" not in names and "seals" in names
+
+
+def test_rounding_is_written_as_nothing() -> None:
+    assert one_line(estimate(1.73e-18, -0.127, 0.127, 3)) == "0.000 [−0.127, 0.127], n = 3"
+    assert one_line(estimate(1.73e-18, -25.0, 25.0, 3)) == "0.000 [−25.0, 25.0], n = 3"
+    assert one_line(estimate(1.73e-18, NAN, NAN, 1, scale=size_of(find_metric("sfr")))) == "0.000, n = 1"
+    assert one_line(estimate(1.73e-18, NAN, NAN, 1)) == "1.73 × 10⁻¹⁸, n = 1"  # a gradient may be that small
+    assert one_line(estimate(2e-7, 1e-7, 3e-7, 3)) == "2 × 10⁻⁷ [1 × 10⁻⁷, 3 × 10⁻⁷], n = 3"
+
+
+def test_what_is_symmetric_by_construction_is_no_agreement_of_seeds() -> None:
+    line = pd.DataFrame([{"mean": 0.8, "low": 0.8, "high": 0.8, "n": 2, "missing": ""}]).iloc[0]
+    assert one_line(estimate_or_reason(line, find_metric("cka_seeds"))) == "0.800, between 2 seeds"
+    assert one_line(estimate_or_reason(line, find_metric("cka"))) == "0.800, the same in all 2 seeds"
+
+
+def test_effect_sizes_are_named_and_told_apart() -> None:
+    both = effect_words(["g_av", "g_z"])
+    assert "g_av: Hedges' g" in both and "g_z: Hedges' g" in both and "different scales" in both
+    assert "different scales" not in effect_words(["g_av"]) and effect_words([""]) == ""

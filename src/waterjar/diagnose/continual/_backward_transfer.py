@@ -45,6 +45,7 @@ def change(matrix: Floats) -> Floats:
     on_loss="same",
     loss_name="backward transfer: mean fall of the loss on earlier tasks from when they were learned to the end",
     loss_units="nat",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _backward_transfer(curves: TaskCurves) -> Result:
     reasons = np.maximum(curves.end_reasons[:, -1], learned(curves.end_reasons)).max(-1)

@@ -72,6 +72,7 @@ def fall(matrix: Floats, reference: str) -> Floats:
     on_loss="same",
     loss_name="forgetting: rise of an earlier task's loss from its reference (the lowest so far by default) to the end",
     loss_units="nat",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _forgetting(curves: TaskCurves) -> Result:
     values = fall(curves.ends, curves.settings.forgetting_reference)

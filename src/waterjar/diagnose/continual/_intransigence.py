@@ -44,6 +44,7 @@ def intransigence(R: ArrayLike, reference: ArrayLike) -> Result:
     on_loss="same",
     loss_name="intransigence: final loss of the network with a past minus that of a task's fresh expert",
     loss_units="nat",
+    made_of=("learned_accuracies",),
 )
 def _intransigence(curves: TaskCurves) -> Result:
     values = curves.sign * curves.expert.ends - learned(curves.ends)

@@ -35,6 +35,7 @@ def learning_accuracy(R: ArrayLike) -> Result:
     needs=("performance/accuracy",),
     symbol="LA",
     matters=2,
+    made_of=("learned_accuracies",),
 )
 def _learning_accuracy(curves: TaskCurves) -> Result:
     return curves.over_all(learned(curves.ends).mean(-1), learned(curves.end_reasons).max(-1))

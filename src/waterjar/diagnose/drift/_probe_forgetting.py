@@ -56,6 +56,7 @@ def _by_set(curves: Curves, accuracy: Result) -> Result:
     dims=("eval_set",),
     summary="probe_forgetting_final",
     matters=3,
+    made_of=("probe_accuracy",),
 )
 def _lost(curves: Curves) -> Result:
     return _by_set(curves, curves.probe)
@@ -71,6 +72,7 @@ def _lost(curves: Curves) -> Result:
     needs=("features", "probe_samples/label", "performance/accuracy"),
     dims=("eval_set",),
     summary="unread_forgetting_final",
+    made_of=("probe_forgetting",),
 )
 def _unread(curves: Curves) -> Result:
     lost, network = _by_set(curves, curves.probe), _by_set(curves, curves.network)

@@ -129,6 +129,7 @@ def _simulated_capacity(geometry: SnapshotGeometry) -> tuple[Result, dict[str, R
     citation=_GLUE,
     needs=_NEEDS,
     summary="capacity_relative_error_final",
+    made_of=("capacity",),
 )
 def _capacity_relative_error(geometry: SnapshotGeometry) -> Result:
     simulated, capacity = geometry.simulated["capacity"], geometry["capacity"]

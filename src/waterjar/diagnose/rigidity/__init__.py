@@ -93,7 +93,7 @@ def measure(
     chance : accuracy of guessing, one number or one per task (that of the last counts). Left out: 1 / classes of the
         run; where these are not recorded (and of task_macro_accuracy) `reliance_share` is `chance_unknown`.
     composite, weights : also one signed number, 0.4 AD/budget + 0.4 PD + 0.2 SFR_rel.
-    rng_seed : of the bootstrap of the restricted-mean difference.
+    rng_seed : of the bootstrap of the restricted-mean difference, from ten seeds on.
 
     Returns
     -------

@@ -152,6 +152,7 @@ def _epoch(pair: Pair) -> Result:
         "ad_censored_learner": _FLAGS,
         "ad_censored_baseline": _FLAGS,
     },
+    made_of=("adaptation_epoch",),
 )
 def _delay(pair: Pair) -> tuple[Result, dict[str, Result]]:
     own, other = pair.at_threshold

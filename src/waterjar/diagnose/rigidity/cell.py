@@ -17,7 +17,7 @@ from waterjar.diagnose.rigidity.injection import patched_images
 from waterjar.diagnose.rigidity.judgement import judge
 from waterjar.diagnose.rigidity.pair import make_pair
 from waterjar.diagnose.rigidity.remarks import budget_note
-from waterjar.diagnose.rigidity.restricted_delay import bootstrap
+from waterjar.diagnose.rigidity.restricted_delay import restricted_interval
 from waterjar.diagnose.rigidity.side import read_side
 from waterjar.diagnose.rigidity.threshold_grid import grid_over_seeds
 from waterjar.diagnose.rigidity.worst_group import GROUPS, worst_groups
@@ -63,7 +63,7 @@ class Cell(Loaded):
         for metric in find_family("rigidity").metrics.values():
             if metric.scalar in found:
                 values, codes = found[metric.scalar], _codes(found, metric.scalar)
-                made |= seed_variables(metric.scalar, values, codes, self.pair.settings.confidence, metric.units)
+                made |= seed_variables(metric, values, codes, self.pair.settings.confidence)
         made |= grid_over_seeds(found["ad_by_threshold"].values, _codes(found, "ad_by_threshold"))
         worst = worst_groups(found["group_accuracy"].values)
         made["worst_group"] = xr.Variable(["repeat"], worst, {"long_name": "which group is the worst"})
@@ -105,20 +105,21 @@ class Cell(Loaded):
         }
 
     def _delays(self, found: Variables) -> Variables:
-        """How many seeds never got there, on either side, and the bootstrap of the restricted delay."""
+        """How many seeds never got there, on either side, and the interval of the restricted delay."""
         made: Variables = {}
         for side, crossing in zip(("learner", "baseline"), self.pair.at_threshold, strict=True):
             count = np.array(float((crossing.reason == NEVER_REACHED).sum()))
             about = {"long_name": f"seeds whose {side} never got there"}
             made[f"ad_n_censored_{side}"] = xr.Variable([], count, about)
-        low, high, note = bootstrap(self.pair)
+        low, high, note = restricted_interval(self.pair)
         codes = _codes(found, "ad_restricted")
         nobody = int(np.bincount(codes).argmax()) if (codes > 0).all() else UNDEFINED
         code = np.array(nobody if np.isnan(low) else 0, np.uint8)
-        words = {"long_name": "paired bootstrap over seeds of the mean of ad_restricted", "units": "epoch"}
+        # the names are from when it was a bootstrap whatever the number of seeds; the note says what it is
+        words = {"long_name": "bound of the mean of ad_restricted, t or bootstrap: see its note", "units": "epoch"}
         made |= variable("ad_restricted_bootstrap_low", [], np.array(low), code, words)
         made |= variable("ad_restricted_bootstrap_high", [], np.array(high), code, words)
-        about = {"long_name": "what it is worth"}
+        about = {"long_name": "how it was made"}
         made["ad_restricted_bootstrap_note"] = xr.Variable([], np.array(note, object), about)
         return made
 

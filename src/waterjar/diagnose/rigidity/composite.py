@@ -57,6 +57,7 @@ def rigidity_composite(
     citation="Gu & Shi, The Einstellung Rigidity Index; weights of the waterjar specification",
     needs=("performance[t2_shortcut_normal]", "performance[t2_shortcut_masked]", "performance[t2_validation]"),
     optional=True,
+    made_of=("ad", "pd", "sfr_rel"),
 )
 def _composite(pair: Pair) -> Result | None:
     if not pair.settings.composite:

@@ -32,6 +32,7 @@ def performance_deficit(final: Number, baseline_final: Number) -> Result:
     symbol="PD",
     matters=2,
     relative=True,
+    made_of=("patched_accuracy",),
 )
 def _deficit(pair: Pair) -> Result:
     return performance_deficit(pair.final("normal"), pair.baseline_final("normal"))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from waterjar.diagnose.registry import find_metric
 from waterjar.errors import WaterjarError
 from waterjar.stats.intervals import summarise
 
@@ -33,15 +34,16 @@ def export(result: xr.Dataset, *, confidence: float = 0.95) -> dict[str, dict[st
     exported: dict[str, dict[str, Any]] = {}
     for cell in range(result.sizes["cell"]):
         part = result.isel(cell=cell)
-        numbers: dict[str, Any] = {key: _numbers(part[name], confidence) for key, name in KEYS.items()}
+        numbers: dict[str, Any] = {key: _numbers(part, name, confidence) for key, name in KEYS.items()}
         about = {"pattern": str(part["pattern"].values), "baseline": str(part["baseline"].values) or None}
         exported[str(part["name"].values)] = {**numbers, **about}
     return exported
 
 
-def _numbers(array: xr.DataArray, confidence: float) -> dict[str, Any]:
+def _numbers(part: xr.Dataset, name: str, confidence: float) -> dict[str, Any]:
+    array = part[name]
     values = np.asarray(array.values, np.float64)
-    found = summarise(values, confidence=confidence)
+    found = summarise(values, confidence=confidence, **find_metric(name).bounding)
     low, high = found.confidence_interval
     return {
         "mean": _plain(found.mean),

@@ -19,6 +19,7 @@ _SOURCE = "waterjar, after Gu & Shi, The Einstellung Rigidity Index"
     range=(-1.0, 1.0),
     citation=_SOURCE,
     needs=("performance[t2_nonshortcut_normal]", "performance[t2_nonshortcut_masked]"),
+    made_of=("nonshortcut_accuracy",),
 )
 def _on_other_classes(pair: Pair) -> Result:
     return minus(pair.final("nonshortcut"), pair.final("nonshortcut_masked"))
@@ -33,6 +34,7 @@ def _on_other_classes(pair: Pair) -> Result:
     range=(-1.0, 1.0),
     citation=_SOURCE,
     needs=("performance[t2_shortcut_normal]", "performance[t2_shortcut_random_mask]"),
+    made_of=("patched_accuracy", "random_mask_accuracy"),
 )
 def _elsewhere(pair: Pair) -> Result:
     return minus(pair.final("normal"), pair.final("random_mask"))
@@ -47,6 +49,7 @@ def _elsewhere(pair: Pair) -> Result:
     range=(-1.0, 1.0),
     citation=_SOURCE,
     needs=("performance[t2_shortcut_normal]", "performance[t2_shortcut_clean]"),
+    made_of=("patched_accuracy", "clean_accuracy"),
 )
 def _over_clean(pair: Pair) -> Result:
     return minus(pair.final("normal"), pair.final("clean"))

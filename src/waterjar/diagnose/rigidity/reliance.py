@@ -33,6 +33,7 @@ def shortcut_reliance(normal: Number, masked: Number, baseline: Number = 0.0) ->
     citation="Gu & Shi, The Einstellung Rigidity Index",
     needs=_NEEDS,
     symbol="SFR",
+    made_of=("patched_accuracy", "masked_accuracy"),
 )
 def _absolute(pair: Pair) -> Result:
     return shortcut_reliance(pair.final("normal"), pair.final("masked"))
@@ -50,6 +51,7 @@ def _absolute(pair: Pair) -> Result:
     symbol="SFR_rel",
     matters=3,
     relative=True,
+    made_of=("sfr",),
 )
 def _relative(pair: Pair) -> Result:
     theirs = shortcut_reliance(pair.baseline_final("normal"), pair.baseline_final("masked"))

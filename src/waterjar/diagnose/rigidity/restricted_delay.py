@@ -44,13 +44,15 @@ def restricted_delays(own: Crossing, other: Crossing, budget: float) -> Crossing
     symbol="AD_L",
     relative=True,
     matters=1,
+    interval="auto",
+    made_of=("adaptation_epoch",),
 )
 def _within_budget(pair: Pair) -> Result:
     return Result.of(*restricted_delays(*pair.at_threshold, pair.budget))
 
 
-def bootstrap(pair: Pair) -> tuple[float, float, str]:
-    """Bounds of the mean of `ad_restricted` by a paired bootstrap over seeds, and what they are worth."""
+def restricted_interval(pair: Pair) -> tuple[float, float, str]:
+    """Bounds of the mean of `ad_restricted`, t below ten pairs of seeds and BCa from there; and which of them."""
     own, other = pair.at_threshold
     known = restricted_delays(own, other, pair.budget).reason == 0
     if not known.any():

@@ -55,6 +55,7 @@ _FLAGS = Beside(("threshold",), "never reached the threshold", "", FLAG)
         "ad_by_threshold_censored_learner": _FLAGS,
         "ad_by_threshold_censored_baseline": _FLAGS,
     },
+    made_of=("adaptation_epoch",),
 )
 def _grid(pair: Pair) -> tuple[Result, dict[str, Result]]:
     own, other = pair.crossings(pair.settings.thresholds)

@@ -21,6 +21,8 @@ _MEANING = {
     "SFR_rel is bound by the floor, it is -PD less the masked gap ({gap}) by arithmetic. No pattern is named.",
 }
 
+MOST_SEEDS = 200
+"""Where more would be needed, seeds are not the way: another design is."""
 _SYMBOLS = {"ad": "AD", "pd": "PD", "sfr_rel": "SFR_rel"}
 
 
@@ -167,6 +169,8 @@ def _needed(seeds: Mapping[str, float], estimates: Mapping[str, Estimate]) -> st
     more = {key: count for key, count in known.items() if count > estimates[key].n}
     clear = [key for key in known if key not in more and (estimates[key].bounds.above or estimates[key].bounds.below)]
     if more and len(known) == len(seeds):
+        if max(more.values()) > MOST_SEEDS:
+            return f"; all three signs would take more than {MOST_SEEDS}: not with seeds alone"
         return f"; about {max(more.values()):.0f} would show all three signs, if means and spreads hold"
     told = ""
     if clear:
@@ -176,9 +180,13 @@ def _needed(seeds: Mapping[str, float], estimates: Mapping[str, Estimate]) -> st
             if len(clear) == 1
             else f"; the signs of {names} are clear already"
         )
-    if not more:
+    beyond = " and ".join(_SYMBOLS[key] for key, count in more.items() if count > MOST_SEEDS)
+    if beyond:
+        told += f"; the sign of {beyond} would take more than {MOST_SEEDS}: not with seeds alone"
+    able = {key: count for key, count in more.items() if count <= MOST_SEEDS}
+    if not able:
         return told
-    parts = " and ".join(f"{count:.0f} that of {_SYMBOLS[key]}" for key, count in more.items())
+    parts = " and ".join(f"{count:.0f} that of {_SYMBOLS[key]}" for key, count in able.items())
     return f"{told}; about {parts.replace(' that of', ' would show the sign of', 1)}, if means and spreads hold"
 
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from waterjar.diagnose.registry import find_metric
+from waterjar.diagnose.registry import coupled, find_metric
 from waterjar.errors import WaterjarError
-from waterjar.stats.correlation import cluster_order, correlate, correlation_matrix
+from waterjar.stats.correlation import cluster_order, correlate
+from waterjar.stats.power import detectable_correlation
 from waterjar.view.figures._heatmap import hatch, write_in
 from waterjar.view.results import Source, diagnosis_of, roots_in
-from waterjar.view.style import axes, figure_of, house_style, stamp
+from waterjar.view.style import axes, figure_of, house_style, legend_outside, stamp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,14 +23,16 @@ if TYPE_CHECKING:
 
 TITLE = "Correlation of diagnostics"
 CAPTION = (
-    "Rank correlation of every pair of diagnostics over runs; in brackets: not significant after correction; "
-    "hatched: no value. Runs of one learner resemble each other, so a correlation may be one of learners rather "
-    "than of runs."
+    "Rank correlation of every pair of diagnostics over runs, above the diagonal within learners; in brackets: not "
+    "significant after correction. Hatched: the two share an input by arithmetic, and test nothing; grey: no value. "
+    "Runs of one learner resemble each other: below the diagonal a correlation may be one of learners, above it is "
+    "one of runs."
 )
 NEEDS = ("continual|cost|drift|geometry|plasticity|rigidity",)
 _NAMES = {
     "spearman": "Spearman's ρ", "pearson": "Pearson's r", "holm": "Holm", "benjamini_hochberg": "Benjamini-Hochberg"
 }  # fmt: skip
+_NO_VALUE = "#d9d9d9"
 METRICS = (
     "ad_restricted", "pd", "sfr_rel", "patched_accuracy", "masked_accuracy", "average_accuracy", "forgetting",
     "learning_accuracy", "learning_time", "dormant_units", "effective_rank", "feature_norm", "weight_magnitude",
@@ -46,7 +50,9 @@ def data(
     **settings: Any,
 ) -> pd.DataFrame:
     """One row per pair of metrics, x and y in the order they are drawn in: r, low, high, p_value, p_corrected,
-    significant, n (runs that have both), n_missing, reason, and `method`.
+    significant, n (runs that have both), n_missing, reason, `method`; coupled (they share an input by arithmetic, as
+    their declarations say, and are not corrected for), detectable (the smallest r that n runs show with a power of
+    80 %), and r_within, low_within, high_within, p_within, n_within, reason_within among the runs of a learner.
 
     `metrics` are by default those of METRICS that differ between runs. Metrics that are differences to a baseline are
     taken without the baseline's own runs, which are 0 by definition. `settings` go to the families of the metrics.
@@ -70,7 +76,9 @@ def data(
             f"two metrics that differ between runs are needed, and there are {runs.shape[1]} of them in {len(runs)} "
             "runs: correlations need three runs or more"
         )
-    found = correlate(runs, method=method, correction=correction)
+    learners = runs.index.get_level_values("cell").tolist()
+    found = correlate(runs, method=method, correction=correction, groups=learners, coupled=coupled)
+    found["detectable"] = [detectable_correlation(n, method=method, alpha=alpha) for n in found["n"]]
     order = cluster_order(found)
     found["significant"] = found["p_corrected"] <= alpha
     place = {name: i for i, name in enumerate(order)}
@@ -92,21 +100,21 @@ def correlation_heatmap(
     **settings: Any,
 ) -> Figure:
     """Draw the correlations of diagnostics over runs; `method` is spearman or pearson."""
+    from matplotlib import colormaps  # noqa: PLC0415 - an extra
+    from matplotlib.patches import Patch  # noqa: PLC0415
+
     with house_style():
         table = data(source, metrics=metrics, method=method, correction=correction, alpha=alpha, **settings)
         order: list[str] = table.attrs["order"]
         side = 0.42 * max(len(order), 4)
         ax = axes(ax, (side + 2.6, side + 1.9))
-        matrix = correlation_matrix(table).reindex(index=order, columns=order).to_numpy()
-        picture = ax.imshow(matrix, cmap="PuOr_r", vmin=-1.0, vmax=1.0, interpolation="nearest")
-        hatch(ax, np.isnan(matrix))
-        place = {name: i for i, name in enumerate(order)}
-        texts = np.full(matrix.shape, "", object)
-        for x, y, r, sure in zip(table["x"], table["y"], table["r"], table["significant"], strict=True):
-            if np.isfinite(r):
-                text = f"{r:.2f}" if sure else f"({r:.2f})"
-                texts[place[x], place[y]] = texts[place[y], place[x]] = text
-        write_in(ax, picture, texts, 6.5)
+        matrix, texts, shared = _squares(table, order, alpha)
+        colours = colormaps["PuOr_r"].with_extremes(bad=_NO_VALUE)
+        picture = ax.imshow(matrix, cmap=colours, vmin=-1.0, vmax=1.0, interpolation="nearest")
+        dark = np.abs(np.nan_to_num(matrix)) > 0.6
+        hatch(ax, shared & ~dark, "#666666")
+        hatch(ax, shared & dark, "#ffffff")
+        write_in(ax, picture, texts, 6.5, box=shared)
         names = [name.replace("_", " ") for name in order]
         ax.set_xticks(range(len(order)), names, rotation=90)
         ax.set_yticks(range(len(order)), names)
@@ -115,8 +123,41 @@ def correlation_heatmap(
         counts = sorted(set(table["n"]))
         n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         figure.colorbar(picture, ax=ax, label=f"{_NAMES.get(method, method)} over n = {n} repeats", shrink=0.8)
-        ax.set_title(
-            f"( ) not significant: p > {alpha:g}, {_NAMES.get(correction, correction)} over {len(table)} pairs",
-            fontsize=7.5, fontweight="normal", color="#555555", loc="left",
-        )  # fmt: skip
+        handles: dict[str, Any] = {}
+        if shared.any():
+            handles["the two share an input by arithmetic: not tested"] = Patch(
+                facecolor="white", hatch="////", edgecolor="#777777", linewidth=0
+            )
+        if np.isnan(matrix).any():
+            handles["no value"] = Patch(facecolor=_NO_VALUE)
+        legend_outside(figure, handles, _note(table, method, correction, alpha))
         return stamp(figure, roots_in(source))
+
+
+def _squares(
+    table: pd.DataFrame, order: list[str], alpha: float
+) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.bool_]]:
+    """(numbers, texts, which are coupled) by row and column: pooled below the diagonal, within learners above it."""
+    place = {name: i for i, name in enumerate(order)}
+    matrix = np.eye(len(order))
+    texts, shared = np.full(matrix.shape, "", object), np.zeros(matrix.shape, bool)
+    for line in table.itertuples():
+        first, last = sorted((place[line.x], place[line.y]))
+        pooled = (line.r, line.p_corrected)
+        for at, (r, p) in (((last, first), pooled), ((first, last), (line.r_within, line.p_within_corrected))):
+            matrix[at], shared[at] = r, line.coupled
+            if np.isfinite(r):
+                shown = f"{round(r, 2) + 0.0:.2f}"  # no minus before a zero
+                texts[at] = shown if p <= alpha or line.coupled else f"({shown})"
+    return matrix, texts, shared
+
+
+def _note(table: pd.DataFrame, method: str, correction: str, alpha: float) -> str:
+    """What stands where, what is tested, and what so many runs could show."""
+    said = ["below the diagonal: over all repeats; above: within learners (repeated measures r)"]
+    tested = int((~table["coupled"]).sum())
+    said.append(f"( ) not significant: p > {alpha:g}, {_NAMES.get(correction, correction)} over {tested} pairs")
+    least = table["detectable"].max()
+    if np.isfinite(least):
+        said.append(f"n = {int(table['n'].min())} repeats could show a single |r| of {least:.2f} or more (power 80 %)")
+    return "\n".join(said)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from waterjar.diagnose.over_seeds import over_seeds
+from waterjar.diagnose.over_seeds import interval_words, over_seeds
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 TITLE = "Cost against accuracy"
 CAPTION = (
     "Each strategy at what it cost and what it reached, means with intervals both ways, small markers are seeds; up "
-    "and to the left is better. Seconds are those of the machine that ran it, FLOPs are not. Where an "
-    "interval of few seeds reaches below a cost of 0, it is cut there and the legend says so."
+    "and to the left is better. Seconds are those of the machine that ran it, FLOPs are not."
 )
 NEEDS = ("cost", "continual|rigidity")
 FINAL = ("average_accuracy", "patched_accuracy")
@@ -35,8 +35,8 @@ def data(
     source: Source, *, cost: str = "seconds", accuracy: str | None = None, confidence: float = 0.95, **settings: Any
 ) -> pd.DataFrame:
     """One row per cell and seed: cell, seed, cost and accuracy of the seed with their reasons, and of the cell
-    cost_mean, cost_low, cost_high, cost_n, accuracy_mean, accuracy_low, accuracy_high, accuracy_n; cost_metric and
-    accuracy_metric name them.
+    cost_mean, cost_low, cost_high, cost_n, cost_interval (how they were made), accuracy_mean and so on; cost_metric
+    and accuracy_metric name them.
 
     `cost` is a metric of the cost family; `accuracy` any metric, by default average_accuracy, or patched_accuracy where
     the first has no value. `settings` go to the families.
@@ -47,12 +47,13 @@ def data(
     diagnosis = diagnosis_of(source, needs, settings)
     chosen = accuracy or _final_accuracy(diagnosis)
     table = _both(diagnosis.table([cost]), diagnosis.table([chosen]))
-    for key in _KINDS:
+    for key, name in zip(_KINDS, (cost, chosen), strict=True):
+        bounding = diagnosis.declared(name).bounding
         of_cell = {
-            cell: over_seeds(seeds[key].to_numpy(float), confidence=confidence)
+            cell: over_seeds(seeds[key].to_numpy(float), confidence=confidence, **bounding)
             for cell, seeds in table.groupby("cell", sort=False)
         }
-        for column in ("mean", "low", "high", "n"):
+        for column in ("mean", "low", "high", "n", "interval"):
             table[f"{key}_{column}"] = [getattr(of_cell[cell], column) for cell in table["cell"]]
     return table.assign(cost_metric=cost, accuracy_metric=chosen)
 
@@ -105,11 +106,10 @@ def cost_accuracy(
         if not (table["cost"].notna() & table["accuracy"].notna()).any():
             say(ax, f"no run has both {cost} and {chosen}")
         seeds = counted([*table["cost_n"], *table["accuracy_n"]], "seed")
-        if ax.get_xlim()[0] < 0:  # no run costs less than nothing, though an interval of few seeds may reach there
+        if ax.get_xlim()[0] < 0:  # no run costs less than nothing
             ax.set_xlim(left=0.0)
-        note = f"mean and {100 * confidence:g} % t interval\nof {seeds}"
-        if (table.loc[table["accuracy_mean"].notna(), "cost_low"] < 0).any():
-            note += "\n(those that reach below\na cost of 0 are cut there)"
+        made = interval_words([*table["cost_interval"], *table["accuracy_interval"]], confidence)
+        note = "\n".join(textwrap.wrap(f"mean and {made} of {seeds}", 32))
         if ax.containers:
             ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, title=note, alignment="left")
         return stamp(figure_of(ax), roots_in(source))

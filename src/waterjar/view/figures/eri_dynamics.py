@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from waterjar.diagnose.over_seeds import BANDS, mean_table
+from waterjar.diagnose.over_seeds import band_words, mean_table
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.result import NEVER_REACHED
 from waterjar.diagnose.rigidity.dynamics import dynamics
 from waterjar.run.schema import REASONS
+from waterjar.stats.intervals import UNBOUNDED
 from waterjar.view.curves import draw_curve, say
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import (
@@ -40,6 +41,8 @@ CAPTION = (
 NEEDS = ("rigidity",)
 PANELS = ("ad", "pd", "sfr")
 _MEAN = "mean crossing"
+_RANGES = {"accuracy": (0.0, 1.0), "sfr": (-1.0, 1.0)}
+"""What cannot be left; the others are differences to the baseline."""
 
 
 def data(source: Source, *, band: str = "interval", **settings: Any) -> pd.DataFrame:
@@ -58,7 +61,11 @@ def data(source: Source, *, band: str = "interval", **settings: Any) -> pd.DataF
         cell = {"cell": names[one.cell], "baseline": one.baseline}
         for course in one.courses:
             about = {"panel": course.panel, **cell, "quantity": course.quantity, "effective_epoch": course.epochs}
-            parts.append(pd.DataFrame(about).join(mean_table(course.values, course.codes, band=band)))
+            parts.append(
+                pd.DataFrame(about).join(
+                    mean_table(course.values, course.codes, band=band, within=_RANGES.get(course.panel, UNBOUNDED))
+                )
+            )
         for side, found in one.crossings.items():
             why = ["" if code == 0 else REASONS[code] for code in found.reason]
             about = {"panel": "crossing", **cell, "quantity": side, "seed": one.seeds, "effective_epoch": found.epoch}
@@ -183,5 +190,5 @@ def _legends(figure: Figure, table: pd.DataFrame, base: dict[str, str], several:
     counts = {int(n) for n in table.loc[table["mean"].notna(), "n"]}
     note = f"trailing mean over {table.attrs['window']} evaluations"
     if counts and max(counts) > 1:
-        note += f"; mean and {BANDS[band]} {counted(counts, 'seed')}"
+        note += f"; mean and {band_words(band, table['interval'].dropna())} of {counted(counts, 'seed')}"
     legend_outside(figure, handles if several else {}, note)

@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.over_seeds import interval_of, interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.result import NOT_RECORDED
 from waterjar.run.schema import REASONS
@@ -47,8 +48,8 @@ def data(source: Source, **settings: Any) -> pd.DataFrame:
     for cell, one in by_cell(result):
         if str(one["pattern"].values) != "baseline":
             rows += [row for metric in METRICS for row in _rows(cell, one, metric)]
-    columns = ["metric", "cell", "seed", "value", "reason", "censored", "mean", "low", "high", "n", "n_seeds",
-               "n_censored", "measured_as", "budget", "confidence", "pattern"]  # fmt: skip
+    columns = ["metric", "cell", "seed", "value", "reason", "censored", "mean", "low", "high", "interval", "n",
+               "n_seeds", "n_censored", "measured_as", "budget", "confidence", "pattern"]  # fmt: skip
     return pd.DataFrame(rows, columns=columns).assign(confidence=confidence)
 
 
@@ -65,6 +66,7 @@ def _rows(cell: str, one: xr.Dataset, metric: str) -> list[dict[str, Any]]:
         "metric": metric,
         "cell": cell,
         **{key: float(one[f"{measured}_{key}"].values) for key in ("mean", "low", "high")},
+        "interval": interval_of(find_metric(measured), int(one[f"{measured}_n"].values)),
         "n": int(one[f"{measured}_n"].values),
         "n_seeds": int(ran.sum()),
         "n_censored": int((censored & ran).sum()),
@@ -136,6 +138,6 @@ def _note(table: pd.DataFrame) -> str:
     counts = set(table["n"]) - {0}
     if not counts:
         return "no seed has a value"
-    level = f"{100 * table['confidence'].iloc[0]:g} % t interval"
+    level = interval_words(table["interval"], table["confidence"].iloc[0])
     alone = "; one seed has no interval" if 1 in counts else ""
     return f"mean and {level} of {counted(counts, 'seed')} (small; open where censored){alone}"

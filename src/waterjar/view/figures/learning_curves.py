@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.over_seeds import mean_table
+from waterjar.diagnose.over_seeds import mean_table, recorded_range
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.view.curves import (
     FEW_TASKS,
@@ -62,7 +62,8 @@ def data(
     over: str = "total_epoch",
     band: str = "range",
 ) -> pd.DataFrame:
-    """One row per cell, evaluation set and step: cell, eval_set, step, train_task, `over`, mean, low, high, n, reason.
+    """One row per cell, evaluation set and step: cell, eval_set, step, train_task, `over`, mean, low, high, n, reason,
+    interval.
 
     `tasks` keeps only steps in which one of them was trained.
     """
@@ -111,7 +112,7 @@ def _of_cell(
             over: dataset[over].values,
         }
         flat = [array.transpose("repeat", "step").values for array in (values, codes)]
-        parts.append(pd.DataFrame(about).join(mean_table(flat[0], flat[1], band=band)))
+        parts.append(pd.DataFrame(about).join(mean_table(flat[0], flat[1], band=band, within=recorded_range(variable))))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -139,7 +140,7 @@ def learning_curves(
     with house_style():
         table = data(source, variable=variable, group=group, eval_sets=eval_sets, tasks=tasks, over=over, band=band)
         label = variable.replace("_", " ") + axis_end(table.attrs["units"], table.attrs["direction"])
-        note = band_note(set(table.loc[table["mean"].notna(), "n"]), band)
+        note = band_note(set(table.loc[table["mean"].notna(), "n"]), band, table["interval"])
         sets = list(dict.fromkeys(table["eval_set"]))
         first = table[table["eval_set"].isin(sets[:1])]
         tasks_of = task_marks({str(cell): part for cell, part in first.groupby("cell", sort=False)}, over)

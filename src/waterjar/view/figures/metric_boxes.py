@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from waterjar.diagnose.over_seeds import over_seeds
+from waterjar.diagnose.over_seeds import interval_words, over_seeds
 from waterjar.view.curves import say
 from waterjar.view.figures._heatmap import panel_grid
 from waterjar.view.figures._rows import name_rows
@@ -42,7 +42,7 @@ def data(
     **settings: Any,
 ) -> pd.DataFrame:
     """One row per metric, cell and seed: metric, cell, seed, value, missing (why), left_out, how, and of the cell n,
-    n_missing, mean, low, high (t interval), std (ddof 1), smallest, q1, median, q3, largest.
+    n_missing, mean, low, high, interval (how they were made), std (ddof 1), smallest, q1, median, q3, largest.
 
     One number per repeat comes first: the mean over its tasks, or over its `snapshots` ("final": at the last one, as
     in tables); `how` says which, `left_out` how many snapshots were undefined. Then over repeats. `settings` go to the
@@ -51,8 +51,9 @@ def data(
     diagnosis = diagnosis_of(source, family_needs(metrics, NEEDS), settings)
     names = list(dict.fromkeys(metrics or main_metrics(diagnosis)))
     table = per_repeat(diagnosis, names, snapshots=snapshots)
+    bounding = {name: diagnosis.declared(name).bounding for name in names}
     over = [
-        {"metric": metric, "cell": cell, **_over_repeats(part["value"].to_numpy(float), confidence)}
+        {"metric": metric, "cell": cell, **_over_repeats(part["value"].to_numpy(float), confidence, bounding[metric])}
         for (metric, cell), part in table.groupby(["metric", "cell"], sort=False)
     ]
     found = table.merge(pd.DataFrame(over), on=["metric", "cell"], how="left")
@@ -60,13 +61,13 @@ def data(
     return found
 
 
-def _over_repeats(values: Any, confidence: float) -> dict[str, float]:
-    found = over_seeds(values, confidence=confidence)
+def _over_repeats(values: Any, confidence: float, bounding: dict[str, Any]) -> dict[str, Any]:
+    found = over_seeds(values, confidence=confidence, **bounding)
     kept = values[~np.isnan(values)]
     five = np.quantile(kept, [0.0, 0.25, 0.5, 0.75, 1.0]) if len(kept) else np.full(5, np.nan)
     return {
         "n": found.n, "n_missing": found.seeds - found.n,
-        "mean": found.mean, "low": found.low, "high": found.high, "std": found.std,
+        "mean": found.mean, "low": found.low, "high": found.high, "interval": found.interval, "std": found.std,
         **dict(zip(("smallest", "q1", "median", "q3", "largest"), five.tolist(), strict=True)),
     }  # fmt: skip
 
@@ -163,7 +164,8 @@ def _rgb(colour: str) -> tuple[float, float, float]:
 
 
 def _note(table: pd.DataFrame) -> str:
-    said = [f"mean and {100 * table.attrs['confidence']:g} % t interval, n = {counted(table['n'], 'repeat')}"]
+    made = interval_words(table["interval"], table.attrs["confidence"])
+    said = [f"mean and {made}, n = {counted(table['n'], 'repeat')}"]
     if (table["n"] >= BOX_FROM).any():
         said.append("box: quartiles and median, whiskers: range")
     if table.groupby("metric")["seed"].apply(lambda seeds: seeds.duplicated().any()).any():

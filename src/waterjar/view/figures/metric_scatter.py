@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from waterjar.diagnose.over_seeds import over_seeds
+from waterjar.diagnose.over_seeds import interval_words, over_seeds
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats.correlation import METHODS, correlate_pair
@@ -51,7 +51,7 @@ def data(
     over="repeat": a point is a repeat, both metrics as one number (see `metric_boxes` for `snapshots`), and r and its
     interval are those of `stats.correlate_pair`. over="task" or "snapshot": a point is one of a repeat's. They follow
     each other and are no independent draws, so r is taken within every repeat over its own points, and what is told is
-    the mean of these r over repeats with its t interval: n counts repeats. `layer` is for snapshots.
+    the mean of these r over repeats with its interval, inside [-1, 1]: n counts repeats. `layer` is for snapshots.
     """
     if over not in OVER:
         raise unknown_name("over", over, OVER)
@@ -147,7 +147,7 @@ def _correlation(part: pd.DataFrame, over: str, method: str, confidence: float) 
         return {"r": found.r, "low": found.low, "high": found.high, "n": found.n, "n_missing": found.n_missing,
                 "reason": found.reason}  # fmt: skip
     each = [correlate_pair(a, b, method=method) for a, b in _within(part)]
-    mean = over_seeds([one.r for one in each], confidence=confidence)
+    mean = over_seeds([one.r for one in each], confidence=confidence, within=(-1.0, 1.0))
     why = next((one.reason for one in each if np.isnan(one.r)), "" if mean.n > 1 else "one repeat has no interval")
     return {"r": mean.mean, "low": mean.low, "high": mean.high, "n": mean.n, "n_missing": mean.seeds - mean.n,
             "reason": why}  # fmt: skip
@@ -223,7 +223,7 @@ def _note(table: pd.DataFrame, missing: int) -> str:
     else:
         said = [
             f"r Pearson, ρ Spearman within each repeat over its {over}s:",
-            f"mean and {level} t interval over repeats",
+            f"mean and {interval_words(['t_logit'], table.attrs['confidence'])} over repeats",
         ]
     if (told["cell"] == "").any() and over == "repeat":
         shared = table.loc[table["kind"] == "point", "seed"].duplicated().any()

@@ -41,7 +41,8 @@ def data(
     band: str = "interval",
     **settings: Any,
 ) -> pd.DataFrame:
-    """One row per metric, cell and place: metric, cell, layer, axis, place, train_task, x, mean, low, high, n, reason.
+    """One row per metric, cell and place: metric, cell, layer, axis, place, train_task, x, mean, low, high, n, reason,
+    interval (how low and high were made).
 
     `axis` says what x is: total_epoch, or task, counted from 1. `metrics` are by default those that matter of what was
     measured; `layer` is the last one by default. `settings` go to the families of the metrics.
@@ -55,7 +56,8 @@ def data(
     parts = []
     for name in names:
         rows = course(diagnosis, name, layer=layer)
-        parts += [_over_repeats(part, band) for _, part in rows.groupby("cell", sort=False)]
+        within = diagnosis.declared(name).own_range
+        parts += [_over_repeats(part, band, within) for _, part in rows.groupby("cell", sort=False)]
     if not parts:
         raise WaterjarError(f"{', '.join(names)}: no cell has recorded anything of it")
     found = pd.concat(parts, ignore_index=True)
@@ -66,20 +68,20 @@ def data(
     return found
 
 
-def _over_repeats(part: pd.DataFrame, band: str) -> pd.DataFrame:
+def _over_repeats(part: pd.DataFrame, band: str, within: tuple[float, float]) -> pd.DataFrame:
     first = part.drop_duplicates("place")
     seeds = part["seed"].nunique()
     codes = part["reason"].map({word: code for code, word in enumerate(REASONS)}).to_numpy(np.uint8)
     values = part["value"].to_numpy(float).reshape(seeds, -1)
     codes = codes.reshape(seeds, -1)
     about = first[["metric", "cell", "layer", "axis", "place", "train_task", "x"]].reset_index(drop=True)
-    found = mean_table(values, codes, band=band)
+    found = mean_table(values, codes, band=band, within=within)
     if about["axis"].iloc[0] == TASK:
         there = ~np.isnan(values)
         some = there.any(axis=0) & ~there.all(axis=0) & (there | (codes == UNDEFINED)).all(axis=0)
         for place in np.flatnonzero(some):
-            of_some = mean_table(values[there[:, place]][:, [place]], band=band)
-            for column in ("mean", "low", "high"):
+            of_some = mean_table(values[there[:, place]][:, [place]], band=band, within=within)
+            for column in ("mean", "low", "high", "interval"):
                 found.loc[place, column] = of_some.loc[0, column]
     return about.join(found)
 
@@ -116,7 +118,11 @@ def metric_traces(
             ax.set_visible(False)
         handles = {label: line for ax in panels for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
         named = {shown_as[cell]: handles[shown_as[cell]] for cell in cells if shown_as[cell] in handles}
-        notes = [band_note(set(table.loc[table["reason"] == "", "n"]), band), *_missing(table), marks.note]
+        notes = [
+            band_note(set(table.loc[table["reason"] == "", "n"]), band, table["interval"]),
+            *_missing(table),
+            marks.note,
+        ]
         note = "\n".join(text for text in notes if text)
         if named or note:
             legend_outside(figure, {**named, **boundary_entry(marks, unnamed=True)}, note or None)

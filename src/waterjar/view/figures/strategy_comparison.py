@@ -11,7 +11,7 @@ import pandas as pd
 from waterjar.diagnose.analysis import Tests, analysis_of
 from waterjar.diagnose.baseline import default_baseline, find_baselines
 from waterjar.diagnose.compare import compare_cells, main_metrics
-from waterjar.diagnose.over_seeds import cells_over_seeds
+from waterjar.diagnose.over_seeds import cells_over_seeds, interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.settings import parse
 from waterjar.diagnose.study import Diagnosis
@@ -63,8 +63,8 @@ def data(
     **settings: Any,
 ) -> pd.DataFrame:
     """One row per metric, cell and seed: metric, cell, seed, value, missing (why, where it is NaN), and what
-    `diagnose.compare` says of the cell: mean, low, high, n, is_baseline, difference, p_value, p_corrected, significant,
-    stars, test, correction, family_size, smallest_exact_p, baseline, reason.
+    `diagnose.compare` says of the cell: mean, low, high, interval (how they were made), n, is_baseline, difference,
+    p_value, p_corrected, significant, stars, test, correction, family_size, smallest_exact_p, baseline, reason.
 
     `metrics` are by default those of METRICS that were measured; `baseline` is a scenario or the name of a cell. What
     is not said of baseline and tests is as in the diagnosis, or as the study declares it. A study without that
@@ -88,9 +88,10 @@ def data(
     values = diagnosis.table(names)
     bases, notes = find_baselines(study, chosen, analysis.rule)
     if analysis.tests is False and not given:
-        compared = _means(values, how.alpha, "none is declared")
+        compared = _means(diagnosis, values, how.alpha, "none is declared")
     elif not any(bases.values()):
-        compared = _means(values, how.alpha, f"{next(iter(notes.values()), 'no baseline')}: name one with baseline=")
+        why = f"{next(iter(notes.values()), 'no baseline')}: name one with baseline="
+        compared = _means(diagnosis, values, how.alpha, why)
     else:
         # corrected over all that `compare` would test, so that one study has one verdict; those named, over themselves
         every = names if metrics else list(dict.fromkeys([*main_metrics(diagnosis, how), *names]))
@@ -101,8 +102,9 @@ def data(
         for p, least in zip(compared["p_corrected"], compared["smallest_exact_p"], strict=True)
     ]
     kept = [
-        "metric", "group", "mean", "low", "high", "n", "is_baseline", "difference", "p_value", "p_corrected",
-        "significant", "stars", "test", "correction", "family_size", "smallest_exact_p", "baseline", "reason",
+        "metric", "group", "mean", "low", "high", "interval", "n", "is_baseline", "difference", "p_value",
+        "p_corrected", "significant", "stars", "test", "correction", "family_size", "smallest_exact_p",
+        "baseline", "reason",
     ]  # fmt: skip
     table = values[["metric", "name", "seed", "value", "reason"]].rename(columns={"name": "cell", "reason": "missing"})
     found = table.merge(compared[kept].rename(columns={"group": "cell"}), on=["metric", "cell"], how="left")
@@ -118,11 +120,11 @@ def _measured(diagnosis: Diagnosis) -> list[str]:
     return names
 
 
-def _means(values: pd.DataFrame, alpha: float, why: str) -> pd.DataFrame:
+def _means(diagnosis: Diagnosis, values: pd.DataFrame, alpha: float, why: str) -> pd.DataFrame:
     """The columns of a comparison of cells that are not compared."""
     none = dict.fromkeys(("difference", "p_value", "p_corrected", "smallest_exact_p"), np.nan)
     about = {"test": "", "correction": "", "family_size": 0, "baseline": "", "reason": why}
-    means = cells_over_seeds(values, 1 - alpha).rename(columns={"name": "group"})
+    means = cells_over_seeds(values, 1 - alpha, diagnosis.declared).rename(columns={"name": "group"})
     return means.assign(is_baseline=False, significant=False, **about, **none)
 
 
@@ -190,7 +192,7 @@ def _significance(ax: Axes, rows: pd.DataFrame, cells: list[str]) -> None:
 
 
 def _note(table: pd.DataFrame) -> str:
-    level = f"{100 * (1 - table.attrs['alpha']):g} % t interval"
+    level = interval_words(table["interval"], 1 - table.attrs["alpha"])
     said = [f"mean and {level}, n = {counted(table['n'], 'seed')}"]
     tested = table[(table["test"] != "") & table["p_corrected"].notna()]
     if len(tested):

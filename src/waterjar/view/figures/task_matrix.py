@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.continual.so_far import ends_of_tasks
-from waterjar.diagnose.over_seeds import BANDS, mean_table
+from waterjar.diagnose.over_seeds import band_words, mean_table, recorded_range
 from waterjar.view.figures._heatmap import hatch, panel_grid, write_in
 from waterjar.view.results import Source, cell_labels, roots_in, settings_used, study_of
 from waterjar.view.style import canvas, counted, foot_note, house_style, labels, stamp
@@ -32,7 +32,8 @@ SPREAD_UP_TO, NUMBERS_UP_TO = 6, 16
 def data(
     source: Source, *, variable: str | None = None, eval_sets: Sequence[str] | None = None, band: str = "interval"
 ) -> pd.DataFrame:
-    """One row per cell, train task and eval task: cell, train_task, eval_task, eval_set, mean, low, high, n, reason.
+    """One row per cell, train task and eval task: cell, train_task, eval_task, eval_set, mean, low, high, n, reason,
+    interval.
 
     `variable` and `eval_sets` are those of the continual family where they are not given: as it was measured, as the
     study declares them, or accuracy, on one set per task. Joint training has one train task, "joint".
@@ -41,11 +42,11 @@ def data(
     used = settings_used(source, "continual")
     given = {"variable": variable or used["variable"], "eval_sets": eval_sets or used["eval_sets"]}
     names = cell_labels(study)
-    parts = []
+    parts, within = [], recorded_range(str(given["variable"]))
     for cell, found in ends_of_tasks(study, given):
         for i, trained in enumerate(found.train_tasks):
             about = {"cell": names[cell], "train_task": trained, "eval_task": found.eval_tasks}
-            means = mean_table(found.values[:, i], found.codes[:, i], band=band)
+            means = mean_table(found.values[:, i], found.codes[:, i], band=band, within=within)
             parts.append(pd.DataFrame({**about, "eval_set": found.eval_sets}).join(means))
     table = pd.concat(parts, ignore_index=True)
     table.attrs = {"variable": given["variable"]}
@@ -81,7 +82,8 @@ def task_matrix(
         counts = {int(n) for n in table.loc[table["mean"].notna(), "n"]}
         note = f"mean of {counted(counts, 'repeat')}" if counts else "no value"
         if counts and max(counts) > 1 and tasks <= SPREAD_UP_TO:
-            note += f", ± half the {BANDS[band].removesuffix(' of')}"
+            words = band_words(band, table["interval"])
+            note += f", ± half the width of the {words}" if band == "interval" else f", ± half the {words}"
         foot_note(figure, note)
         return stamp(figure, roots_in(source))
 

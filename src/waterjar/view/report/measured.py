@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_family
 from waterjar.view.numbers import estimate_or_reason, long_label
 from waterjar.view.report.blocks import Block, Table
 from waterjar.view.report.model import Model
 
-_CAPTION = "Mean over seeds with its 95 % t interval and the number of seeds. ↑ higher is better, ↓ lower."
+_CAPTION = "↑ higher is better, ↓ lower."
 
 
 def metric_table(
@@ -17,6 +18,7 @@ def metric_table(
 ) -> list[Block]:
     """The metrics of a family in a table, the `first` ones first; `others` follow unless they are not wanted.
 
+    The caption begins with what the intervals are.
     Metrics that no learner has a value of are left out (and listed at the end of the report, with the reason).
     """
     order = list(dict.fromkeys([*first, *(find_family(family).metrics if others else ())]))
@@ -29,7 +31,9 @@ def metric_table(
     rows = []
     for metric in (model.diagnosis.declared(name) for name in order if name in known):
         units = "byte" if metric.units == "byte" else "1"  # others stand in the label
-        texts = [estimate_or_reason(lines.get((metric.name, cell)), units, with_n=True) for cell in cells]
+        texts = [estimate_or_reason(lines.get((metric.name, cell)), metric, units, with_n=True) for cell in cells]
         rows.append((long_label(metric), *texts))
     numeric = tuple(range(1, len(cells) + 1))
+    made = interval_words(frame.loc[frame["metric"].isin(known), "interval"])
+    caption = f"Mean over seeds with its {made} and the number of seeds. {caption}"
     return [Table(f"{family}_table", title, ("metric", *cells), tuple(rows), frame, caption, numeric)]

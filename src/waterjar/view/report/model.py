@@ -91,7 +91,7 @@ class Model:
     @cached_property
     def means(self) -> pd.DataFrame:
         """The same over seeds: one row per metric and cell, which goes by its name."""
-        found = cells_over_seeds(self.table)
+        found = cells_over_seeds(self.table, declared=self.diagnosis.declared)
         return found.assign(cell=[self.names[cell] for cell in found["cell"]]).drop(columns="name")
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from waterjar.view.report.charts.theme import BOUNDARY, escape, layout, numbers
@@ -32,8 +32,10 @@ def matrix_panel(
     height: int | None = None,
     boundary: Sequence[float] = (),
     escaped: bool = False,
+    hatched: Collection[tuple[int, int]] = (),
 ) -> dict[str, Any]:
-    """A plotly figure of values (row, column); `texts` stand in the cells, `hover` says more.
+    """A plotly figure of values (row, column); `texts` stand in the cells, `hover` says more. Cells (row, column)
+    in `hatched` have lines across.
 
     Names are escaped here, unless they are `escaped` already.
     """
@@ -65,6 +67,7 @@ def matrix_panel(
     if texts is not None:
         made["annotations"] = _texts(values, texts, limits, diverging)
     made["shapes"] = [_line(at, axis, len(columns) - 0.5) for at in boundary for axis in "xy"]
+    made["shapes"] += [stroke for row, column in sorted(hatched) for stroke in _hatch(row, column)]
     return {"data": [trace], "layout": made}
 
 
@@ -78,6 +81,17 @@ def _line(at: float, axis: str, end: float) -> dict[str, Any]:
     other = "y" if axis == "x" else "x"
     line = {"color": BOUNDARY, "width": 1.5, "dash": "dash"}
     return {"type": "line", f"{axis}0": at, f"{axis}1": at, f"{other}0": -0.5, f"{other}1": end, "line": line}
+
+
+def _hatch(row: int, column: int) -> list[dict[str, Any]]:
+    """Three strokes across a cell, under its text; plotly has no hatch for heatmaps."""
+    made = []
+    for shift in (-0.5, 0.0, 0.5):
+        left, right = max(-0.5, shift - 0.5), min(0.5, shift + 0.5)
+        ends = {"x0": column + left, "x1": column + right, "y0": row + shift - left, "y1": row + shift - right}
+        line = {"color": "rgba(90, 90, 90, 0.75)", "width": 1.2}
+        made.append({"type": "line", **ends, "line": line})
+    return made
 
 
 def _texts(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
 from waterjar.view.numbers import estimate, label, one_line
@@ -34,13 +35,14 @@ def blocks(model: Model) -> list[Block]:
         return table
     about = figures.describe("cost_accuracy")
     whole = pd.concat(frames, ignore_index=True)
+    made = [*whole["cost_interval"], *whole["accuracy_interval"]]
     return [
         Chart(
             name="cost_accuracy",
             title=about.title,
             panels=tuple(panels),
             frame=whole,
-            caption=f"{about.caption} Bars of cost end at 0 where an interval would go below.",
+            caption=f"{about.caption} Intervals: {interval_words(made)}.",
             alt=_alt(whole),
             keys=tuple(model.keys.values()),
             figure="cost_accuracy",
@@ -89,13 +91,11 @@ def _points(rows: pd.DataFrame, key: Key, name: str) -> list[dict[str, Any]]:
 
 def _bars(line: Any, what: str, key: Key) -> dict[str, Any]:
     mean = line[f"{what}_mean"]
-    # time cannot be negative: the bar ends at 0 where a t interval of few seeds would go below; the table has it whole
-    low = max(0.0, line[f"{what}_low"]) if what == "cost" else line[f"{what}_low"]
     return {
         "type": "data",
         "symmetric": False,
         "array": numbers([line[f"{what}_high"] - mean]),
-        "arrayminus": numbers([mean - low]),
+        "arrayminus": numbers([mean - line[f"{what}_low"]]),
         "color": key.colour,
         "thickness": 1.2,
         "width": 3,

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.diagnose.rigidity.injection import injected
@@ -62,7 +63,7 @@ def blocks(model: Model) -> list[Block]:
 
 
 _CONTROLS = (
-    "Mean over seeds with its 95 % t interval and n. Masks do damage of their own: random mask damage is that of an "
+    "Masks do damage of their own: random mask damage is that of an "
     "equal area elsewhere, mask damage that on classes without the shortcut, and cue gain compares with the clean "
     "image."
 )
@@ -109,7 +110,8 @@ def _dynamics(model: Model) -> list[Block]:
             panels=tuple(panels),
             frame=frame,
             caption="Accuracy on the shortcut classes with the shortcut visible and masked, and what follows from it "
-            "as epochs of the last task pass. Lines are means over seeds of trailing means, bands 95 % t intervals; "
+            "as epochs of the last task pass. Lines are means over seeds of trailing means, bands their "
+            f"{interval_words(frame['interval'].dropna())}; "
             "the dotted line is the threshold, and a triangle marks where a seed reaches it.",
             alt=f"Lines over effective epochs. {last_values(curves, 'quantity', over, 5)}",
             keys=tuple(model.keys.values()),

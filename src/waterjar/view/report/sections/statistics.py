@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 
 from waterjar.diagnose.compare import compare_cells, main_metrics
+from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.errors import WaterjarError
+from waterjar.stats.effects import effect_words
 from waterjar.view import figures
-from waterjar.view.numbers import estimate, label, number, panel_title
+from waterjar.view.numbers import estimate, label, number, panel_title, size_of
 from waterjar.view.report.blocks import Block, Chart, Table, Text
 from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.charts.matrix import matrix_panel
@@ -35,7 +37,7 @@ def blocks(model: Model) -> list[Block]:
         hollow = cells.loc[~(cells["significant"] | cells["is_baseline"]), "cell"].tolist() if tested else []
         title = panel_title(find_metric(str(metric)))
         panels.append(estimates_panel(part, model.keys, title=title, notes=notes, hollow=hollow, zero=False))
-    level = f"{100 * (1 - frame.attrs['alpha']):g} % t interval"
+    level = interval_words(frame["interval"], 1 - frame.attrs["alpha"])
     caption = f"A dot is a seed, the larger marker the mean with its {level}"
     against = "; p is that of the difference to the baseline after correction over all tests shown. Filled where it is "
     chart = Chart(
@@ -89,14 +91,19 @@ def _table(model: Model, names: list[str]) -> list[Block]:
             f"Test: {one['test'].replace('_', ' ')}{pairs}; {one['correction'].replace('_', ' ')} over "
             f"{one['family_size']} tests (those of `waterjar compare`); * where p corrected is {how.alpha:g} or less. "
             f"With so few seeds an exact test could not give a p below {number(tests['smallest_exact_p'].min())}"
-            + ("; a t test may, because it assumes the distribution." if one["test"].endswith(("_t", "welch")) else ".")
+            + ("; a t test may, because it assumes the distribution" if one["test"].endswith(("_t", "welch")) else "")
+            + f". n beside a difference counts the pairs that it rests on. {effect_words(tests['effect_name'])}"
         )
     return [Table("comparison", "Comparison with the baseline", columns, rows, table, said, (2, 3, 4, 5, 6, 7))]
 
 
 def _row(line: dict[str, Any]) -> tuple[str, ...]:
-    name = label(find_metric(str(line["metric"])))
-    mean = estimate(line["mean"], line["low"], line["high"], int(line["n"]))
+    metric = find_metric(str(line["metric"]))
+    scale = max(size_of(metric), abs(line["mean"]) if line["n"] else 0.0)
+    mean = estimate(
+        line["mean"], line["low"], line["high"], int(line["n"]), scale=scale, between_seeds=metric.between_seeds
+    )
+    name = label(metric)
     if line["missing"]:
         mean += f"; missing: {line['missing']}" if line["n"] else f"\n{line['missing']}"
     if line["is_baseline"]:
@@ -105,7 +112,9 @@ def _row(line: dict[str, Any]) -> tuple[str, ...]:
         name,
         line["group"],
         mean,
-        estimate(line["difference"], line["difference_low"], line["difference_high"], int(line["n_compared"])),
+        estimate(
+            line["difference"], line["difference_low"], line["difference_high"], int(line["n_compared"]), scale=scale
+        ),
         number(line["p_value"]),
         number(line["p_corrected"]) + (" *" if line["significant"] else ""),
         estimate(line["effect_size"], line["effect_low"], line["effect_high"]) + _named(line),
@@ -114,7 +123,7 @@ def _row(line: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _named(line: dict[str, Any]) -> str:
-    return "" if math.isnan(line["effect_size"]) else f" {line['effect_name'].replace('_', ' ')}"
+    return "" if math.isnan(line["effect_size"]) else f" {line['effect_name']}"
 
 
 def _correlation(model: Model) -> list[Block]:
@@ -123,45 +132,72 @@ def _correlation(model: Model) -> list[Block]:
         return []
     about = figures.describe("correlation_heatmap")
     names = list(frame.attrs.get("order") or dict.fromkeys([*frame["x"], *frame["y"]]))
-    pairs = {(line.x, line.y): line for line in frame.itertuples()}
-    values, texts, hover = [], [], []
-    for one in names:
-        found = [pairs.get((one, other)) or pairs.get((other, one)) for other in names]
-        same = [one == other for other in names]
-        values.append([1.0 if s else math.nan if f is None else float(f.r) for f, s in zip(found, same, strict=True)])
-        texts.append(
-            [_written(f) if f is not None and f.significant and not s else "" for f, s in zip(found, same, strict=True)]
-        )
-        hover.append(["itself" if s else _told(f) for f, s in zip(found, same, strict=True)])
+    pairs = {frozenset((line.x, line.y)): line for line in frame.itertuples()}
+    values, texts, hover, hatched = [], [], [], []
+    for i, one in enumerate(names):
+        numbers: list[float] = []
+        words: list[str] = []
+        told: list[str] = []
+        for j, other in enumerate(names):
+            pair = pairs.get(frozenset((one, other)))
+            numbers.append(1.0 if i == j else _shown(pair, j > i)[0])
+            words.append("" if i == j or pair is None else _written(*_shown(pair, j > i), frame.attrs["alpha"]))
+            told.append("itself" if i == j else _told(pair))
+            hatched += [(i, j)] if i != j and pair is not None and pair.coupled else []
+        values.append(numbers)
+        texts.append(words)
+        hover.append(told)
     shown = [label(find_metric(name)) for name in names]
     panel = matrix_panel(
         values, shown, shown, title="", x="", y="", texts=texts, hover=hover, limits=(-1.0, 1.0), diverging=True,
-        bar="Spearman's ρ", height=140 + (36 if len(names) < 12 else 26) * len(names),
+        bar="correlation", height=140 + (36 if len(names) < 12 else 26) * len(names), hatched=hatched,
     )  # fmt: skip
     strong = frame[frame["significant"]]
-    told = ", ".join(f"{line.x} and {line.y} {line.r:.2f}" for line in strong.itertuples()) or "none"
+    said = ", ".join(f"{line.x} and {line.y} {line.r:.2f}" for line in strong.itertuples()) or "none"
     return [
         Chart(
             name="correlation_heatmap",
             title=about.title,
             panels=(panel,),
             frame=frame,
-            caption=f"Spearman's ρ of every pair of diagnostics over up to {int(frame['n'].max())} runs, ordered so "
-            "that those that move together stand together. A number stands where a correlation is significant after "
-            "correction over all pairs; the others are shown by colour alone, and when pointed at. Runs of one learner "
-            "resemble each other: a correlation may be that of learners rather than of runs.",
-            alt=f"A grid of correlations between diagnostics. Significant after correction: {told}.",
+            caption=_caption(frame),
+            alt=f"A grid of correlations between diagnostics. Significant after correction: {said}.",
             wide=True,
             figure="correlation_heatmap",
         )
     ]
 
 
-def _written(pair: Any) -> str:
-    return f"{pair.r:.2f}".replace("-", "−")
+def _caption(frame: pd.DataFrame) -> str:
+    tested = int((~frame["coupled"]).sum())
+    least, n = frame["detectable"].max(), int(frame["n"].min())
+    could = "" if math.isnan(least) else f" {n} runs could show a single ρ of {least:.2f} or more (power 80 %)."
+    return (
+        f"Below the diagonal Spearman's ρ of every pair of diagnostics over up to {int(frame['n'].max())} runs, above "
+        "it the correlation within learners (repeated measures): runs of one learner resemble each other, and the "
+        "first may be that of learners rather than of runs. Those that move together stand together. A number stands "
+        f"where a correlation is significant after correction over {tested} pairs; the others are shown by colour "
+        "alone, and when pointed at. Hatched pairs share an input by arithmetic, such as a difference and what it is "
+        f"taken from: they are not tested.{could}"
+    )
+
+
+def _shown(pair: Any, within: bool) -> tuple[float, float]:
+    """(r, corrected p) of a pair, pooled or within learners; NaN where there is none."""
+    if pair is None:
+        return math.nan, math.nan
+    return (pair.r_within, pair.p_within_corrected) if within else (pair.r, pair.p_corrected)
+
+
+def _written(r: float, p: float, alpha: float) -> str:
+    return f"{round(r, 2) + 0.0:.2f}".replace("-", "−") if p <= alpha else ""
 
 
 def _told(pair: Any) -> str:
-    if pair is None or pair.r != pair.r:
+    if pair is None or math.isnan(pair.r):
         return "no value"
-    return f"ρ = {pair.r:.3f} [{pair.low:.3f}, {pair.high:.3f}], n = {pair.n}, p corrected = {pair.p_corrected:.3g}"
+    test = "share an input, not tested" if pair.coupled else f"p corrected = {pair.p_corrected:.3g}"
+    told = f"ρ = {pair.r:.3f} [{pair.low:.3f}, {pair.high:.3f}], n = {pair.n}, {test}"
+    if math.isnan(pair.r_within):
+        return f"{told}; within learners: {pair.reason_within}"
+    return f"{told}; within learners r = {pair.r_within:.3f} [{pair.low_within:.3f}, {pair.high_within:.3f}]"

@@ -7,6 +7,7 @@ import math
 import pandas as pd
 import xarray as xr
 
+from waterjar.diagnose.over_seeds import interval_of, interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.view import figures
@@ -67,7 +68,7 @@ def _main_metrics(model: Model, family: str) -> list[Block]:
         title = panel_title(model.diagnosis.declared(name))
         said.append(f"{title[:1].upper()}{title[1:]}: {listed(texts)}.")
     seeds = f"means of {counted(int(known['n'].iloc[0]), 'seed')}" if alike else "means over seeds"
-    ends = f"({seeds[:1].upper()}{seeds[1:]}, in brackets their 95 % t intervals.)"
+    ends = f"({seeds[:1].upper()}{seeds[1:]}, in brackets: {interval_words(known['interval'])}.)"
     return [Callout("note", "In short", " ".join([*said, ends]))] if said else []
 
 
@@ -115,7 +116,9 @@ def verdicts(result: xr.Dataset, confidence: float) -> Verdicts:
             for one, name, pattern, _ in rows
         ]
     )
-    caption = f"Mean over seeds, in brackets its {100 * confidence:g} % t interval. {_CAPTION}"
+    shown = [find_metric(key) for key in ("ad_restricted", *(name for name, _ in _COLUMNS))]
+    made = [interval_of(metric, int(one[f"{metric.scalar}_n"].values)) for one, *_ in rows for metric in shown]
+    caption = f"Mean over seeds, in brackets its {interval_words(made, confidence)}. {_CAPTION}"
     each = f"{caption} n = {counts.pop()} everywhere." if alike else caption
     return Verdicts("verdicts", "Verdicts", tuple(told), frame, each)
 
@@ -189,9 +192,9 @@ def _chart(model: Model) -> list[Block]:
             panels=tuple(panels),
             frame=frame,
             caption="Each learner against the baseline, seed by seed: a small dot is a seed, the marker the mean with "
-            f"its {100 * frame['confidence'].iloc[0]:g} % t interval. Right of 0 is later (AD), worse (PD), more "
-            "reliant on the shortcut (SFR_rel). Hollow: some seeds never reached the threshold (censored); AD then is "
-            "that within the budget, which counts them.",
+            f"its {interval_words(frame['interval'], frame['confidence'].iloc[0])}. Right of 0 is later (AD), "
+            "worse (PD), more reliant on the shortcut (SFR_rel). Hollow: some seeds never reached the threshold "
+            "(censored); AD then is that within the budget, which counts them.",
             alt=_alt(frame),
             figure="eri_summary",
         )
