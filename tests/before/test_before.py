@@ -32,8 +32,8 @@ RENAMED: dict[str, str] = {}
 REWORDED: set[str] = {"sensitivity/reason"}
 """`family/variable` of text, or `table/column` (table, compare, sensitivity), whose words are others now."""
 CHANGED: dict[str, str] = {
-    "rigidity/pattern": "no pattern where masking leaves neither side clearly above chance (bound_by_floor), nor where "
-    "nobody learned; equal delays count from six seeds on, as equal accuracies do",
+    "einstellung_paper/rigidity/pattern": "no pattern where masking leaves neither side clearly above chance "
+    "(bound_by_floor), nor where nobody learned; equal delays count from six seeds on, as equal accuracies do",
     **dict.fromkeys(
         [
             f"rigidity/{name}_reason"
@@ -50,7 +50,7 @@ CHANGED: dict[str, str] = {
     "rigidity/sentence": "says the same, names the floor, runs that ended and unequal training, and that of equal "
     "delays in few seeds the spread is unknown",
 }
-"""`family/variable` -> why what it holds is another on purpose."""
+"""`family/variable`, or `study/family/variable` -> why what it holds is another on purpose."""
 
 EXACT = 1e-12
 ROUNDED = {"drift": 1e-8, "geometry": 1e-8, "plasticity": 1e-8}
@@ -69,6 +69,7 @@ class Before:
     """A study as it was recorded, opened by the present package, and what was once measured of it."""
 
     def __init__(self, name: str, folder: Any) -> None:
+        self.name = name
         self.arrays, self.meta = load(name)
         self.study = waterjar.open_study(unpack(name, folder))
 
@@ -157,7 +158,7 @@ def differences(frozen: Before, start: str, result: xr.Dataset) -> Iterator[str]
             was = RENAMED.get(f"{family}/{old}@{attribute}", about["attrs"][attribute])
             if item.attrs.get(attribute, "none") != was:
                 yield f"{key}: {attribute} was {was!r}, is {item.attrs.get(attribute)!r}"
-        if f"{family}/{old}" not in {*REWORDED, *CHANGED}:
+        if not {f"{family}/{old}", f"{frozen.name}/{family}/{old}"} & {*REWORDED, *CHANGED}:
             was = frozen.arrays.get(key, about.get("values"))
             yield from changed_values(key, was, item.values, tolerance(family, old))
         reasons = f"{name}_reason"
