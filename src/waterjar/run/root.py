@@ -85,6 +85,7 @@ _REQUIRED: dict[str, Callable[[Any], bool]] = {
 _OPTIONAL: dict[str, Callable[[Any], bool]] = {
     "probe_sets": _list_of(str),
     "classes": lambda value: value is None or _list_of(str)(value),
+    "eval_sizes": _numbers_by_name,
     "layers": _list_of(str),
     "storage": lambda value: isinstance(value, dict),
     "checks": _checksums,

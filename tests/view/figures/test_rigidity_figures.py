@@ -213,7 +213,7 @@ def test_without_a_baseline(tmp_path) -> None:  # type: ignore[no-untyped-def]
     einstellung(tmp_path / "s" / "a", learner="sgd", seed=1)
     study = waterjar.open_study(tmp_path / "s")
     figure = figures.draw("eri_summary", study)
-    assert "1 of 1 not_recorded" in figure.axes[0].texts[0].get_text()
+    assert "1 of 1 no_baseline" in figure.axes[0].texts[0].get_text()
     dynamics = figures.draw("eri_dynamics", study)
     assert any("no baseline" in text.get_text() for text in dynamics.axes[1].texts)
     assert figures.data("eri_dynamics", study)["baseline"].eq("").all()
