@@ -46,7 +46,7 @@ def data(
     metrics: Sequence[str] | None = None,
     method: str = "spearman",
     correction: str = "benjamini_hochberg",
-    alpha: float = 0.05,
+    alpha: float | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
     """One row per pair of metrics, x and y in the order they are drawn in: r, low, high, p_value, p_corrected,
@@ -55,10 +55,12 @@ def data(
     80 %), and r_within, low_within, high_within, p_within, n_within, reason_within among the runs of a learner.
 
     `metrics` are by default those of METRICS that differ between runs. Metrics that are differences to a baseline are
-    taken without the baseline's own runs, which are 0 by definition. `settings` go to the families of the metrics.
+    taken without the baseline's own runs, which are 0 by definition. `alpha` is by default that of the declared tests.
+    `settings` go to the families of the metrics.
     """
     needs = NEEDS if metrics is None else list(dict.fromkeys(find_metric(name).family for name in metrics))
     diagnosis = diagnosis_of(source, needs, settings)
+    alpha = diagnosis.analysis.test_settings.alpha if alpha is None else alpha
     measured = [n for n in METRICS if find_metric(n).scalar in diagnosis.results.get(find_metric(n).family, ())]
     wanted = measured if metrics is None else list(dict.fromkeys(metrics))
     rows = diagnosis.table(wanted)
@@ -95,7 +97,7 @@ def correlation_heatmap(
     metrics: Sequence[str] | None = None,
     method: str = "spearman",
     correction: str = "benjamini_hochberg",
-    alpha: float = 0.05,
+    alpha: float | None = None,
     ax: Axes | None = None,
     **settings: Any,
 ) -> Figure:
