@@ -110,7 +110,7 @@ def correlation_heatmap(
         order: list[str] = table.attrs["order"]
         side = 0.42 * max(len(order), 4)
         ax = axes(ax, (side + 2.6, side + 1.9))
-        matrix, texts, shared = _squares(table, order, alpha)
+        matrix, texts, shared = _squares(table, order, table.attrs["alpha"])
         colours = colormaps["PuOr_r"].with_extremes(bad=_NO_VALUE)
         picture = ax.imshow(matrix, cmap=colours, vmin=-1.0, vmax=1.0, interpolation="nearest")
         dark = np.abs(np.nan_to_num(matrix)) > 0.6
@@ -132,7 +132,7 @@ def correlation_heatmap(
             )
         if np.isnan(matrix).any():
             handles["no value"] = Patch(facecolor=_NO_VALUE)
-        legend_outside(figure, handles, _note(table, method, correction, alpha))
+        legend_outside(figure, handles, _note(table, method, correction, table.attrs["alpha"]))
         return stamp(figure, roots_in(source))
 
 
