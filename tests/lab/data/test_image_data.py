@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lab.data.in_a_worker import open_in_worker
 from waterjar.errors import WaterjarError
 from waterjar.lab.data import ImageData, channel_statistics, from_cache, image_data, load, names, to_cache
 
@@ -209,28 +210,12 @@ def test_a_directory_with_the_right_name_and_other_data_is_refused(tmp_path: Pat
         to_cache(small(), tmp_path)
 
 
-def _open_in_worker(directory: str) -> tuple[int, float]:
-    """Checksum of the images a worker sees, and the share of its map that is private memory."""
-    data = from_cache(directory)
-    total = int(data.train_images.sum())
-    size = private = 0
-    inside = False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        if "-" in line.split()[0]:
-            inside = line.endswith("train_images.npy")
-        elif inside and line.startswith("Size:"):
-            size += int(line.split()[1])
-        elif inside and line.startswith("Private_Dirty:"):
-            private += int(line.split()[1])
-    return total, private / size
-
-
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux's memory map")
 def test_workers_share_one_copy(tmp_path: Path) -> None:
     data = load("glyphs", alphabets=1, characters=2, train_per_class=100, test_per_class=1)
     directory = to_cache(data, tmp_path)
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        results = pool.map(_open_in_worker, [str(directory)] * 2)
+        results = pool.map(open_in_worker, [str(directory)] * 2)
     assert results == [(int(data.train_images.sum()), 0.0)] * 2
 
 
