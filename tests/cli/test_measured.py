@@ -150,7 +150,7 @@ class TestCompare:
         assert late["significant"] == "True"
 
     def test_differences_are_not_tested_as_if_they_were_unpaired(self, study: Path) -> None:
-        with pytest.raises(WaterjarError, match="sfr_rel: these are differences to the baseline"):
+        with pytest.raises(WaterjarError, match="sfr_rel: differences to the baseline"):
             run("compare", study, "--metrics", "sfr_rel,patched_accuracy", "--unpaired")
 
     def test_improvement_goes_by_the_direction(self, study: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,11 @@ def test_it_writes_a_page_into_the_study_and_prints_where(study: Path) -> None:
     page = (study / "report.html").read_text()
     assert page.startswith("<!doctype html>") and "<h1>mine</h1>" in page
     assert "Sealed. All 4 runs are sealed" in beside
-    call(study, "--out", study.parent / "again.html")
-    assert (study.parent / "again.html").read_text() == page
+    for name in ("again", "third"):  # what differs from the first: seals were looked at then, and not again
+        call(study, "--out", study.parent / f"{name}.html")
+    again = (study.parent / "again.html").read_text()
+    assert again == (study.parent / "third.html").read_text() and "Last checked at" in again
+    assert re.sub(r"had changed(.*?recorded)\..*?since\.", r"has changed\1.", again) == page
 
 
 def test_formats_by_name_or_by_suffix(study: Path, tmp_path: Path) -> None:

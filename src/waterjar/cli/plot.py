@@ -143,10 +143,11 @@ def _several(study: Study, folder: Path, kind: str | None, *, declared: bool) ->
     refused: dict[str, str] = {}
     for name in named if declared and named else figures.available():
         needs = [need.split("|") for need in figures.describe(name).needs]
-        lacking = [" or ".join(need) for need in needs if not any(one in found.results for one in need)]
+        lacking = [need for need in needs if not any(one in found.results for one in need)]
         try:
             if lacking and name not in named:  # a figure that is declared is drawn, whatever has to be measured for it
-                raise WaterjarError(f"{lacking[0]} was not measured")
+                why = found.passed_over.get(lacking[0][0], f"{' or '.join(lacking[0])} was not measured")
+                raise WaterjarError(why)
             for form in forms:
                 target = folder / f"{name}.{form}"
                 drawn[target.name] = str(figures.save(figures.draw(name, found), target))

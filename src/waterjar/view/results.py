@@ -16,7 +16,7 @@ from waterjar.diagnose.labelled import reasons_of, side_by_side
 from waterjar.diagnose.measuring import study_of as study_of_run
 from waterjar.diagnose.over_seeds import mean_table
 from waterjar.diagnose.registry import Family, find_family, find_metric
-from waterjar.diagnose.result import NOT_RECORDED
+from waterjar.diagnose.result import NO_RUN, NOT_RECORDED
 from waterjar.diagnose.settings import dump
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError, unknown_name
@@ -166,7 +166,7 @@ def repeats_of(one: xr.Dataset, name: str, *dims: str) -> tuple[Any, Any, Any]:
     """(values, reasons) over (repeat, *dims) and seeds of a variable, without the seeds that the cell has not."""
     values = one[name].transpose("repeat", *dims).values.astype(np.float64)
     codes = reasons_of(one, name).transpose("repeat", *dims).values
-    gone = np.isnan(values) & (codes == NOT_RECORDED)
+    gone = np.isnan(values) & np.isin(codes, (NOT_RECORDED, NO_RUN))
     kept = ~gone.reshape(len(values), -1).all(axis=1)
     return values[kept], codes[kept], np.atleast_1d(one["seed"].values)[kept]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from waterjar.diagnose.continual.so_far import SO_FAR, SoFar, of_own_task, over_steps
 from waterjar.diagnose.registry import Metric, find_metric, metrics
-from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Codes, Floats
+from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, UNDEFINED, Codes, Floats
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.schema import REASONS
@@ -167,7 +167,8 @@ def _flat(one: xr.Dataset, name: str, along: str) -> tuple[Floats, Codes, Any]:
 
 def _there(values: Floats, codes: Codes) -> NDArray[np.bool_]:
     """(place,): where anything was recorded for any seed."""
-    found: NDArray[np.bool_] = ~(np.isnan(values) & (codes == NOT_RECORDED)).all(axis=0)
+    lacking = np.isnan(values) & np.isin(codes, (NOT_RECORDED, NO_RUN))
+    found: NDArray[np.bool_] = np.asarray(~lacking.all(axis=0))
     return found
 
 

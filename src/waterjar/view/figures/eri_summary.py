@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.over_seeds import interval_of, interval_words
 from waterjar.diagnose.registry import find_metric
-from waterjar.diagnose.result import NOT_RECORDED
+from waterjar.diagnose.result import NO_RUN, NOT_RECORDED
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import say
 from waterjar.view.figures._rows import draw_estimates, name_rows
@@ -90,7 +90,7 @@ def _rows(cell: str, one: xr.Dataset, metric: str) -> list[dict[str, Any]]:
 def _ran(one: xr.Dataset) -> NDArray[np.bool_]:
     """(repeat,): whether the cell has the seed: something of it was recorded."""
     codes = [np.atleast_1d(reasons_of(one, name).values) for name in ("patched_accuracy", "adaptation_epoch", "sfr")]
-    return np.asarray((np.stack(codes) != NOT_RECORDED).any(axis=0))
+    return np.asarray((~np.isin(np.stack(codes), (NOT_RECORDED, NO_RUN))).any(axis=0))
 
 
 def eri_summary(source: Source, *, figure: Figure | None = None, **settings: Any) -> Figure:

@@ -14,8 +14,9 @@ from waterjar.diagnose.compare import compare_cells, main_metrics
 from waterjar.diagnose.over_seeds import cells_over_seeds, interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.settings import parse
-from waterjar.diagnose.study import Diagnosis
+from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
+from waterjar.run.study import Study
 from waterjar.view.curves import say
 from waterjar.view.figures._rows import draw_estimates, name_rows
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in, study_of
@@ -83,6 +84,8 @@ def data(
     needs = NEEDS if metrics is None else list(dict.fromkeys(find_metric(name).family for name in metrics))
     if any(find_metric(name).relative for name in metrics or ()):  # they are differences to the same baseline
         settings = {"rigidity.baseline": chosen, **settings}
+    if metrics is None and isinstance(source, Study):  # all that `compare` would test counts for the correction
+        source = diagnose(source)
     diagnosis = diagnosis_of(source, needs, settings)
     names = list(metrics or _measured(diagnosis))
     values = diagnosis.table(names)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.result import NOT_RECORDED
+from waterjar.diagnose.result import NO_RUN, NOT_RECORDED
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import say
 from waterjar.view.figures._heatmap import hatch, write_in
@@ -42,7 +42,7 @@ def data(source: Source, **settings: Any) -> pd.DataFrame:
         of_mean = reasons_of(one, "ad_by_threshold_mean").values
         for i, threshold in enumerate(one["threshold"].values):
             why = codes[:, i]
-            counts = {"n": int((why == 0).sum()), "n_seeds": int((why != NOT_RECORDED).sum())}
+            counts = {"n": int((why == 0).sum()), "n_seeds": int((~np.isin(why, (NOT_RECORDED, NO_RUN))).sum())}
             rows.append({
                 "cell": cell, "threshold": float(threshold), "mean": float(one["ad_by_threshold_mean"].values[i]),
                 **counts, "n_censored": int(one["ad_by_threshold_n_censored"].values[i]),
