@@ -166,7 +166,7 @@ class TestWhatIsRefused:
             ({"beside": {"a, b": Beside()}}, "'a, b': expected a name of small letters"),
             ({"beside": {"seed": Beside()}}, "'seed' is the name of something else"),
             ({"beside": {"rigidity": Beside()}}, "'rigidity' is the name of something else"),
-            ({"version": 0}, "version=0: expected a whole number from 1 on"),
+            ({"version": 0}, "version=0: expected 1 or a higher number"),
         ],
     )
     def test_names_that_stand_for_something_else(self, about: dict[str, object], message: str) -> None:

@@ -20,12 +20,12 @@ import inspect
 import json
 import math
 import pkgutil
-import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from waterjar.diagnose.metric_names import refuse_names
 from waterjar.errors import WaterjarError, unknown_name
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def metric(
                 f"metric '{name}' is declared in {other.compute.__module__} and in {function.__module__}: "
                 "a name means one thing"
             )
-        _refuse_names(declared)
+        refuse_names(declared, _METRICS.values(), _FAMILIES)
         if family in _FAMILIES:
             _refuse_unfit(declared, _FAMILIES[family])
         elif families.cache_info().currsize:  # all are there: none will come that it is of
@@ -311,33 +311,10 @@ def _reads(name: str, function: Callable[..., Any]) -> tuple[type, tuple[str, ..
     return own[-1], takes
 
 
-_TAKEN = ("repeat", "seed", "cell", "name", "scenario", "run", "directory", "step", "snapshot", "layer", "group")
-"""Names of dimensions and labels of results."""
-
-
-def _refuse_names(declared: Metric) -> None:
-    """Refuse names that stand for something else already: another metric's numbers must not be written over."""
-    own = {declared.name, declared.scalar, *declared.beside}
-    for name in sorted(own):
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.endswith(("_reason", "_se")):
-            raise WaterjarError(
-                f"metric '{declared.name}': {name!r}: expected a name of small letters, digits and _, which does not "
-                "end in _reason or _se"
-            )
-        if name in _TAKEN or name in _FAMILIES:
-            raise WaterjarError(f"metric '{declared.name}': '{name}' is the name of something else; expected another")
-    for other in _METRICS.values():
-        shared = own & {other.name, other.scalar, *other.beside}
-        if other.name != declared.name and other.family == declared.family and shared:
-            raise WaterjarError(f"metric '{declared.name}': '{min(shared)}' is of the metric '{other.name}'")
-    if not isinstance(declared.version, int) or declared.version < 1:
-        raise WaterjarError(
-            f"metric '{declared.name}': version={declared.version!r}: expected a whole number from 1 on"
-        )
-
-
 def _refuse_unfit(declared: Metric, family: Family) -> None:
     """Refuse a metric that its family would never compute, or not as it asks."""
+    if not isinstance(declared.version, int) or declared.version < 1:
+        raise WaterjarError(f"metric '{declared.name}': version={declared.version!r}: expected 1 or a higher number")
     if declared.input not in family.inputs:
         able = ", ".join(kind.__name__ for kind in family.inputs)
         raise WaterjarError(
