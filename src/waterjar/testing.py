@@ -31,9 +31,8 @@ from waterjar.diagnose.result import Result
 from waterjar.diagnose.settings import dump
 from waterjar.diagnose.snapshots import PROBE_STEP
 from waterjar.errors import WaterjarError
-from waterjar.run.join import REASON
 from waterjar.run.recorder import Recorder
-from waterjar.run.schema import GROUPS, Variable
+from waterjar.run.schema import GROUPS, REASON, Variable
 from waterjar.run.study import Study, create_study, open_study
 
 if TYPE_CHECKING:

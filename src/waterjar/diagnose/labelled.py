@@ -16,8 +16,9 @@ from waterjar.diagnose.registry import Family
 from waterjar.diagnose.result import NO_RUN, NOT_A_NUMBER, NOT_RECORDED
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
-from waterjar.run.join import REASON, codes_of, flags, stacked
+from waterjar.run.join import codes_of, stacked
 from waterjar.run.reader import Arrays
+from waterjar.run.schema import REASON, flags
 from waterjar.run.study import Study
 
 

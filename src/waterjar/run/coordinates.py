@@ -10,7 +10,7 @@ from typing import Any
 from waterjar._version import NUMERICS_VERSION
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.identity import identify, plain
-from waterjar.run.schema import JOINT, STEP_COORDINATES, Variable, variables_of
+from waterjar.run.schema import JOINT, REASON, STEP_COORDINATES, Variable, variables_of
 
 Progress = dict[str, Any]
 """The coordinates of the last complete step; {"step": -1} before the first."""
@@ -207,7 +207,7 @@ def check_variables(variables: object) -> dict[str, Variable]:
             *_LABELS,
             *variable.dims,
         }
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in taken or name.endswith("_reason"):
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in taken or name.endswith(REASON):
             raise WaterjarError(
                 f"variables['{key}']: '{name}' is no name for a variable: letters, digits, _; none of ours"
             )

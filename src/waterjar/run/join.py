@@ -10,21 +10,10 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
 from waterjar.run.reader import Arrays
-from waterjar.run.schema import REASONS
+from waterjar.run.schema import REASON, REASONS, flags
 
-REASON = "_reason"
-"""The end of the name of a companion array, which says why values are missing."""
 _NOT_RECORDED, _NOT_A_NUMBER, _RUN_ENDED = map(REASONS.index, ("not_recorded", "not_a_number", "run_ended"))
 _FILLS = {"f": np.nan, "i": np.nan, "u": np.nan, "b": False, "O": "", "U": ""}
-
-
-def flags(name: str) -> dict[str, Any]:
-    """The attributes of a companion array that says why values of `name` are missing."""
-    return {
-        "long_name": f"why {name} is missing",
-        "flag_values": list(range(len(REASONS))),
-        "flag_meanings": " ".join(REASONS),
-    }
 
 
 def codes_of(values: NDArray[Any], reasons: NDArray[Any] | None) -> NDArray[np.uint8]:

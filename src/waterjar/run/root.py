@@ -157,42 +157,33 @@ def read_array(
 
     `digests` are the SHA-256 of a sealed run's files: bytes that are not those that were sealed are an error.
     """
-    chunks = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    chunks, most = metadata["chunk_grid"]["configuration"]["chunk_shape"], chunk_bytes(metadata)
     wanted = [(0, size) for size in metadata["shape"]] if region is None else region
     shape = tuple(end - begin for begin, end in wanted)
     grid = [range(begin // c, math.ceil(end / c)) for (begin, end), c in zip(wanted, chunks, strict=True)]
-    if not math.prod(shape):
-        grid = [range(0)]
-    if math.prod(map(len, grid)) == 1:
-        index = tuple(one[0] for one in grid)
-        block = _read_chunk(path, key, index, metadata, digests)
-        return block[tuple(slice(b - i * c, e - i * c) for i, c, (b, e) in zip(index, chunks, wanted, strict=True))]
-    for index in itertools.product(*grid):  # before memory is taken for what only the metadata promises
-        if not (path / chunk_key(key, index)).is_file():
-            raise DamagedError(path, f"could not read {path / chunk_key(key, index)}: No such file")
-    try:
-        whole = filled(shape, metadata)
-    except (MemoryError, ValueError) as error:
-        raise WaterjarError(f"{path / key} does not fit into memory: {shape} {metadata['data_type']}") from error
+    grid = grid if math.prod(shape) else [range(0)]
+    whole = None
+    if math.prod(map(len, grid)) != 1:  # a single chunk is not copied
+        for name in (chunk_key(key, index) for index in itertools.product(*grid)):  # before memory is taken for them
+            if not (path / name).is_file():
+                raise DamagedError(path, f"could not read {path / name}: No such file")
+        try:
+            whole = filled(shape, metadata)
+        except (MemoryError, ValueError) as error:
+            raise WaterjarError(f"{path / key} does not fit into memory: {shape} {metadata['data_type']}") from error
     for index in itertools.product(*grid):
-        block = _read_chunk(path, key, index, metadata, digests)
+        name = chunk_key(key, index)
+        try:
+            data = read_file(path, name, most + most // 64 + 2**16)  # what does not compress grows a little
+        except OSError as error:
+            raise DamagedError(path, f"could not read {path / name}: {error.strerror}") from error
+        if digests is not None and sha256(data) != digests.get(name):
+            raise DamagedError(path, f"{path / name} is damaged: it is not what was sealed (see waterjar verify)")
         offsets = [i * c - begin for i, c, (begin, _) in zip(index, chunks, wanted, strict=True)]
-        source = tuple(slice(max(0, -o), n - o) for o, n in zip(offsets, shape, strict=True))
-        place = tuple(slice(max(0, o), o + c) for o, c in zip(offsets, chunks, strict=True))
-        whole[place] = block[source]
+        block = decode(data, metadata, str(path / name))
+        block = block[tuple(slice(max(0, -o), n - o) for o, n in zip(offsets, shape, strict=True))]
+        if whole is None:
+            return block
+        whole[tuple(slice(max(0, o), o + c) for o, c in zip(offsets, chunks, strict=True))] = block
+    assert whole is not None
     return whole
-
-
-def _read_chunk(
-    path: Path, key: str, index: tuple[int, ...], metadata: Json, digests: Mapping[str, str] | None
-) -> NDArray[Any]:
-    """One chunk, decoded; of a sealed run only if it is what was sealed."""
-    name = chunk_key(key, index)
-    most = chunk_bytes(metadata)
-    try:
-        data = read_file(path, name, most + most // 64 + 2**16)  # what does not compress grows a little
-    except OSError as error:
-        raise DamagedError(path, f"could not read {path / name}: {error.strerror}") from error
-    if digests is not None and sha256(data) != digests.get(name):
-        raise DamagedError(path, f"{path / name} is damaged: it is not what was sealed (see waterjar verify)")
-    return decode(data, metadata, str(path / name))

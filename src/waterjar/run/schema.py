@@ -12,7 +12,7 @@ Arrays without one of these three dimensions are written once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from waterjar.errors import WaterjarError, unknown_name
 
@@ -37,6 +37,17 @@ MEANINGS = {
 """Why a value is missing, and what that means. New ones are appended: a code never changes."""
 REASONS = tuple(MEANINGS)
 """The position is the code stored in `<name>_reason`."""
+REASON = "_reason"
+"""The end of the name of a companion array, which says why values are missing."""
+
+
+def flags(name: str) -> dict[str, Any]:
+    """The attributes of a companion array that says why values of `name` are missing."""
+    return {
+        "long_name": f"why {name} is missing",
+        "flag_values": list(range(len(REASONS))),
+        "flag_meanings": " ".join(REASONS),
+    }
 
 
 @dataclass(frozen=True)

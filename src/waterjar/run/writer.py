@@ -15,7 +15,7 @@ from waterjar.errors import WaterjarError
 from waterjar.run.codec import Json, Storage, array_metadata, group_metadata, snapshot_chunks
 from waterjar.run.growing import GrowingGroup, Series, chunk_key, write_blocks
 from waterjar.run.rows import LayerTable, Row
-from waterjar.run.schema import GROWING, REASONS, STEP_COORDINATES
+from waterjar.run.schema import GROWING, REASON, REASONS, STEP_COORDINATES, flags
 from waterjar.run.stamped import BLANK, stamp, to_json
 from waterjar.run.store import LocalStore
 
@@ -105,22 +105,18 @@ class TreeWriter:
             if key not in group.series:
                 self._add_variable(group, key, row)
         for key, series in list(group.series.items()):
-            if key in coordinates or key == dim or key.endswith("_reason"):
+            if key in coordinates or key == dim or key.endswith(REASON):
                 continue
-            self._put(group, key, series, rows.get(key))
+            row = rows.get(key)
+            reasons = np.full(series.inner, _NOT_RECORDED) if row is None else row.reasons
+            series.put_row(group.length, np.full(series.inner, np.nan) if row is None else row.values)
+            companion = group.series.get(key + REASON)
+            if companion is None and reasons is not None:
+                companion = self._add_reasons(group, key, series)
+                companion.fill_rows(group.length, np.zeros(series.inner, np.uint8))
+            if companion is not None:
+                companion.put_row(group.length, np.zeros(series.inner, np.uint8) if reasons is None else reasons)
         self._advanced.append(group)
-
-    def _put(self, group: GrowingGroup, key: str, series: Series, row: Row | None) -> None:
-        """Write a variable's row and, where something is or was missing, why."""
-        values = np.full(series.inner, np.nan) if row is None else row.values
-        reasons = np.full(series.inner, _NOT_RECORDED) if row is None else row.reasons
-        series.put_row(group.length, values)
-        companion = group.series.get(f"{key}_reason")
-        if companion is None and reasons is not None:
-            companion = self._add_reasons(group, key, series)
-            companion.fill_rows(group.length, np.zeros(series.inner, np.uint8))
-        if companion is not None:
-            companion.put_row(group.length, np.zeros(series.inner, np.uint8) if reasons is None else reasons)
 
     def _growing(self, name: str, dim: str) -> GrowingGroup:
         if (name, dim) in self.groups:
@@ -169,13 +165,8 @@ class TreeWriter:
             companion.fill_rows(group.length, np.full(series.inner, _NOT_RECORDED))
 
     def _add_reasons(self, group: GrowingGroup, key: str, series: Series) -> Series:
-        attributes = {
-            "long_name": f"why {key} is missing",
-            "flag_values": list(range(len(REASONS))),
-            "flag_meanings": " ".join(REASONS),
-        }
         dims = tuple(series.metadata["dimension_names"][1:])
-        return self._add_series(group, f"{key}_reason", series.inner, dims, np.dtype(np.uint8), attributes)
+        return self._add_series(group, key + REASON, series.inner, dims, np.dtype(np.uint8), flags(key))
 
     def _check_snapshot(self, group: GrowingGroup, coordinates: Json, rows: dict[str, Row]) -> None:
         if group in self._advanced or (group.length and coordinates["step"] <= self._last_snapshot(group)):

@@ -21,6 +21,7 @@ from waterjar.diagnose.settings import dump
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
+from waterjar.run.schema import REASON
 from waterjar.run.study import Study
 
 Source = Run | Study | Diagnosis | xr.Dataset
@@ -183,7 +184,7 @@ def snapshot_table(
         within = find_metric(metric).own_range
         if metric not in result:
             known = [str(name) for name, array in result.items() if "snapshot" in array.dims]
-            raise unknown_name("metric", metric, [name for name in known if not name.endswith("_reason")])
+            raise unknown_name("metric", metric, [name for name in known if not name.endswith(REASON)])
         for cell, whole in by_cell(result):
             one, chosen = pick_layer(whole, layer)
             if over not in one.coords or "snapshot" not in one[over].dims:

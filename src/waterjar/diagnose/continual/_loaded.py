@@ -14,7 +14,7 @@ from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Direction, Metric
 from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED, Result
-from waterjar.run.join import REASON
+from waterjar.run.schema import REASON
 
 _COORDINATES = ("step", "epoch", "train_task_index", "eval_set", "eval_task", "repeat", "seed")
 _OTHER_WAY: dict[Direction, Direction] = {"higher": "lower", "lower": "higher", "zero": "zero", "none": "none"}

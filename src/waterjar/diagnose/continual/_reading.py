@@ -16,7 +16,7 @@ from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.result import NO_EVAL_SET, NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
 from waterjar.errors import WaterjarError
 from waterjar.run.accuracies import check_accuracies
-from waterjar.run.join import REASON
+from waterjar.run.schema import REASON
 
 
 def read_curves(

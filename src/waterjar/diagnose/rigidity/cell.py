@@ -22,7 +22,7 @@ from waterjar.diagnose.rigidity.side import read_side
 from waterjar.diagnose.rigidity.threshold_grid import grid_over_seeds
 from waterjar.diagnose.rigidity.worst_group import GROUPS, worst_groups
 from waterjar.errors import WaterjarError
-from waterjar.run.join import REASON
+from waterjar.run.schema import REASON
 
 WORDS = {
     "baseline": "name of the cell that this one is compared with; empty for none",

@@ -18,7 +18,7 @@ from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
 from waterjar.diagnose.rigidity.remarks import nobody_learned, remarks
 from waterjar.diagnose.rigidity.verdict import Estimate, sentence
-from waterjar.run.join import REASON
+from waterjar.run.schema import REASON
 from waterjar.stats.power import seeds_needed
 
 TRIPLET = ("ad", "pd", "sfr_rel")

@@ -20,8 +20,7 @@ from waterjar.diagnose.rigidity.guessing import Guessing, guessing_of
 from waterjar.diagnose.settings import Expected
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.accuracies import check_accuracies
-from waterjar.run.join import REASON
-from waterjar.run.schema import JOINT
+from waterjar.run.schema import JOINT, REASON
 
 EVAL_SETS = {
     "normal": "t2_shortcut_normal",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
 from waterjar.run.reader import Arrays, Run, read_group
-from waterjar.run.schema import JOINT, REASONS
+from waterjar.run.schema import JOINT, REASON, REASONS
 
 Array = NDArray[Any]
 NOT_RECORDED = REASONS.index("not_recorded")
@@ -57,7 +57,7 @@ class Group:
         return values, codes
 
     def _reasons(self, variable: str, row: int) -> Array:
-        companion = self.arrays.get(f"{variable}_reason")
+        companion = self.arrays.get(variable + REASON)
         if companion is not None:
             return np.asarray(companion[1][row])
         return np.where(np.isnan(self.arrays[variable][1][row]), NOT_A_NUMBER, 0)
@@ -148,7 +148,7 @@ def left_behind(run: Run, kept: Sequence[Steps], performance: Group, used: Mappi
     for key, node in nodes.items():
         group, _, name = key.rpartition("/")
         known = {*labelling, *stamps, "event", *used.get(group, ())}
-        if node["node_type"] == "array" and not name.endswith("_reason") and name not in known:
+        if node["node_type"] == "array" and not name.endswith(REASON) and name not in known:
             lost.setdefault(group, []).append(name)
     notes += [f"/{group}: {', '.join(sorted(names))}" for group, names in sorted(lost.items())]
     without_task = [name for name, number in run.attributes["eval_sets"].items() if number < 0]
