@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from waterjar.cli.main import app
 from waterjar.diagnose import cache, seals
 from waterjar.diagnose import study as study_module
 from waterjar.diagnose.study import diagnose
+from waterjar.run.store import read_file
 from waterjar.view.report.model import model_of
 
 
@@ -106,3 +109,26 @@ def test_states_that_are_kept_have_a_checksum(study: waterjar.Study) -> None:
     file.write_bytes(file.read_bytes().replace(b'"sealed"', b'"tampered"', 1))
     found = diagnose(study, only=["cost"])
     assert set(found.seals.values()) == {"sealed"} and found.checked == {}
+
+
+@pytest.mark.parametrize(
+    "command", [["verify"], ["diagnose", "--fresh"], ["compare"], ["report"], ["export", "--format", "csv"]]
+)
+def test_a_command_reads_the_root_of_a_run_once(
+    study: waterjar.Study, command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (study.path / ".waterjar" / "index.json").unlink()
+    read: Counter[str] = Counter()
+
+    def counted(folder: Path, key: str, *limit: int) -> bytes:
+        read[folder.name] += key == "zarr.json"
+        return read_file(folder, key, *limit)
+
+    for module in [module for name, module in sys.modules.items() if name.startswith("waterjar.")]:
+        if getattr(module, "read_file", None) is read_file:
+            monkeypatch.setattr(module, "read_file", counted)
+    out = ["--out", str(tmp_path_factory.mktemp("out") / "runs.csv")] if command[0] == "export" else []
+    assert CliRunner().invoke(app, [*command, str(study.path), *out]).exit_code == 0
+    assert {name: read[name] for name in ("sgd-1", "sgd-2", "scratch-1", "scratch-2")} == dict.fromkeys(
+        ("sgd-1", "sgd-2", "scratch-1", "scratch-2"), 1
+    )

@@ -129,8 +129,7 @@ def _fingerprints(study: Study, opened: Mapping[str, Run]) -> dict[str, str | No
     """cell -> fingerprint of its data, None where none was recorded. It is part of what makes a cell: one run tells."""
     found: dict[str, str | None] = {}
     for cell, entries in study.cells.items():
-        name = entries[0].name
-        run = opened[name] if name in opened else Run(study.path / name)
+        run = opened.get(entries[0].name) or study.open(entries[0])
         found[cell] = run.attributes.get(_DATA)
     return found
 

@@ -17,6 +17,7 @@ from waterjar.run import seal
 from waterjar.run.provenance import now
 from waterjar.run.stamped import pack, unpack
 from waterjar.run.store import LocalStore, read_file
+from waterjar.run.study import Study
 
 FILE = f"{FOLDER}/seals.json"
 _STATES = ("sealed", "open", "tampered")
@@ -32,15 +33,21 @@ class Found:
 
 
 def seal_states(
-    folder: Path, marks: Mapping[str, str], *, again: Collection[str] = ()
+    study: Study, marks: Mapping[str, str], *, again: Collection[str] = ()
 ) -> tuple[dict[str, str], dict[str, str]]:
     """(run -> state, run -> when that was found, of those that were not looked at now).
 
     `marks` has the fingerprints of the runs by name; those named in `again` are looked at whatever was kept.
     """
+    folder = study.path
     known = _read(folder)
     believed = {name for name, mark in marks.items() if name in known and known[name].mark == mark} - set(again)
-    new = {n: Found(mark, seal.verify(folder / n).state, now()) for n, mark in marks.items() if n not in believed}
+    runs = {entry.name: entry for entry in study.entries}
+    new = {
+        name: Found(mark, seal.verify(folder / name, study.open(runs[name])).state, now())
+        for name, mark in marks.items()
+        if name not in believed
+    }
     _keep(folder, known, new)
     states = {name: (new[name] if name in new else known[name]).state for name in marks}
     return states, {name: known[name].at for name in marks if name in believed}

@@ -12,7 +12,6 @@ from waterjar.diagnose.registry import Metric, families, find_metric
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.identity import SEED_KEYS
-from waterjar.run.reader import Run
 from waterjar.run.study import Study, flat, name_cells
 from waterjar.stats.correlation import correlate_pair
 
@@ -75,9 +74,7 @@ def _over_runs(
 def _groups(study: Study, configs: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, str]:
     """cell -> the name of the group of cells that differ from it in nothing but the key: settings and data alike."""
     names = name_cells(configs, leave_out=key)
-    prints = {
-        cell: str(Run(study.path / study.cells[cell][0].name).attributes.get("data_fingerprint")) for cell in configs
-    }
+    prints = {cell: str(study.open(study.cells[cell][0]).attributes.get("data_fingerprint")) for cell in configs}
     several = {name for name in names.values() if len({prints[cell] for cell in names if names[cell] == name}) > 1}
     return {cell: f"{name}, data {prints[cell][:8]}" if name in several else name for cell, name in names.items()}
 

@@ -208,7 +208,7 @@ def diagnose(
     named = families if only is None else [family.name for family in _named(only)]
     analysis = analysis_of(study, families=named, settings=settings, baseline=baseline, tests=tests)
     marks = {entry.name: fingerprint(study.path / entry.name) for entry in study.entries}
-    seals, checked = seal_states(study.path, marks, again=marks if fresh else ())
+    seals, checked = seal_states(study, marks, again=marks if fresh else ())
     diagnosis = Diagnosis(study, {}, {}, {}, seals, analysis, checked)
     for name in registry.families() if analysis.families is None else analysis.families:
         family = find_family(name)
@@ -228,7 +228,7 @@ def diagnose(
 def _look_again(diagnosis: Diagnosis, marks: Mapping[str, str], run: str) -> None:
     """Check the seal of a run of which something could not be read as it was sealed."""
     if diagnosis.checked.pop(run, None) is not None:
-        states, _ = seal_states(diagnosis.study.path, {run: marks[run]}, again=(run,))
+        states, _ = seal_states(diagnosis.study, {run: marks[run]}, again=(run,))
         diagnosis.seals.update(states)
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from waterjar.errors import unknown_name
 from waterjar.run.codec import Json
 from waterjar.run.manifest import read_manifest, read_root_hash, root_line
-from waterjar.run.root import DamagedError, Region, read_array, read_root
-from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, read_file, sha256
+from waterjar.run.root import DamagedError, Region, read_array, root_and_digest
+from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, read_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +25,7 @@ class Run:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._root = read_root(path)
+        self._root, self.root_digest = root_and_digest(path)
 
     @property
     def attributes(self) -> Json:
@@ -74,7 +74,7 @@ class Run:
             return None
         try:
             root_hash, digests = read_manifest(self.path)
-            changed = {ROOT: sha256(read_file(self.path, ROOT)) != digests[ROOT]}
+            changed = {ROOT: self.root_digest != digests[ROOT]}
             changed[MANIFEST] = read_file(self.path, ROOT_HASH) != root_line(root_hash)
         except (OSError, ValueError) as error:
             raise DamagedError(self.path, f"{self.path} is damaged: its {MANIFEST}: {error}") from error

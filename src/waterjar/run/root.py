@@ -97,6 +97,11 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
 
 def read_root(path: Path) -> Json:
     """The root metadata of a run, checked: it is one, it is whole, and this version can read it."""
+    return root_and_digest(path)[0]
+
+
+def root_and_digest(path: Path) -> tuple[Json, str]:
+    """The root metadata of a run, checked, and the SHA-256 of the file."""
     try:
         text = read_file(path, ROOT)
     except FileNotFoundError:
@@ -122,7 +127,7 @@ def read_root(path: Path) -> Json:
             f"{path} has schema {version!r}, this waterjar reads up to {SCHEMA_VERSION}: pip install --upgrade waterjar"
         )
     _check(path, root, is_whole)
-    return root
+    return root, sha256(text)
 
 
 def _check(path: Path, root: Json, is_whole: bool) -> None:

@@ -11,15 +11,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from waterjar.errors import WaterjarError
 from waterjar.run import ledger
 from waterjar.run.checks import damage, is_zarr
 from waterjar.run.manifest import read_manifest, root_line
-from waterjar.run.root import NewerSchemaError, NotARunError, read_root
+from waterjar.run.root import NewerSchemaError, NotARunError, root_and_digest
 from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, LocalStore, read_file, sha256
 from waterjar.run.writer import TreeWriter
+
+if TYPE_CHECKING:
+    from waterjar.run.reader import Run
 
 _LARGEST_FILE = 2**34
 State = Literal["sealed", "open", "tampered"]
@@ -81,16 +84,16 @@ def content_hash(digests: dict[str, str]) -> str:
     return sha256("".join(lines).encode())
 
 
-def verify(path: str | os.PathLike[str]) -> Verification:
-    """Compare every file of a run with its seal.
+def verify(path: str | os.PathLike[str], opened: Run | None = None) -> Verification:
+    """Compare every file of a run with its seal; the root of a run that was `opened` is not read again.
 
     An open run has no seal yet: its files are compared with the checksums inside its chunks and its root. A seal
     or signature beside a root that calls itself open must hold for everything but that root (sealing may have been
     interrupted just before the root was swapped), and a signed run cannot be open.
     """
-    folder = Path(path)
+    folder, digest = Path(path), None
     try:
-        root = read_root(folder)
+        root, digest = root_and_digest(folder) if opened is None else (opened.root, opened.root_digest)
         status = root["attributes"]["status"]
     except (NewerSchemaError, NotARunError) as error:
         if isinstance(error, NewerSchemaError) or not (folder / MANIFEST).exists():
@@ -105,24 +108,24 @@ def verify(path: str | os.PathLike[str]) -> Verification:
         root, status = {}, "damaged"
     recorded = ledger.last_root(folder)
     if status in ("sealed", "damaged"):
-        return _verify_sealed(folder, recorded)
+        return _verify_sealed(folder, recorded, digest)
     problems = [_problem(kind, key) for kind, key in damage(folder, root)]
     if recorded is not None:
         problems.append(Problem(f"the ledger has it sealed as {recorded}, but it is open", ROOT))
     if (folder / MANIFEST).exists():
-        beside = _verify_sealed(folder, None).problems
+        beside = _verify_sealed(folder, None, digest).problems
         problems += [problem for problem in beside if problem.file != ROOT and problem not in problems]
         if (folder / f"{MANIFEST}.sig").exists():
             problems.append(Problem("it is signed, and was therefore sealed, but calls itself open", ROOT))
     return Verification(folder, "tampered" if problems else "open", problems=problems)
 
 
-def _verify_sealed(path: Path, recorded: str | None) -> Verification:
+def _verify_sealed(path: Path, recorded: str | None, root_digest: str | None) -> Verification:
     try:
         root, entries = read_manifest(path)
     except (OSError, ValueError) as error:
         return Verification(path, "tampered", problems=[Problem(f"missing or unreadable ({error})", MANIFEST)])
-    problems = _compare(path, entries)
+    problems = _compare(path, entries, {} if root_digest is None else {ROOT: root_digest})
     if _read(path, ROOT_HASH) != root_line(root):
         problems.append(Problem("does not match the manifest", ROOT_HASH))
     if recorded is not None and recorded != root:
@@ -135,13 +138,14 @@ def _verify_sealed(path: Path, recorded: str | None) -> Verification:
     return Verification(path, state, root, len(entries), problems, [key for key in added if key not in zarr])
 
 
-def _compare(path: Path, entries: dict[str, str]) -> list[Problem]:
+def _compare(path: Path, entries: dict[str, str], known: dict[str, str]) -> list[Problem]:
+    """What is wrong with files; `known` has the digests of those that were read already."""
     problems = []
     for key, digest in entries.items():
-        data = _read(path, key)
+        data = b"" if key in known else _read(path, key)
         if data is None:
             problems.append(_problem("missing", key))
-        elif sha256(data) != digest:
+        elif (known[key] if key in known else sha256(data)) != digest:
             problems.append(_problem("changed", key))
     return problems
 

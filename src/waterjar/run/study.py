@@ -108,15 +108,18 @@ class Study:
         wanted = set(self.declared)
         return [entry.name for entry in self.entries if wanted and entry.name not in wanted]
 
-    def confirmed(self) -> Study:
-        """The same with what the runs say of themselves, not their index; roots are read once for all that follows."""
+    def confirmed(self, read: Mapping[str, Run] | None = None) -> Study:
+        """The same with what the runs say of themselves, not their index; roots are read once for all that follows.
+
+        Runs that were `read` a moment ago are not read again.
+        """
         if self._opened is not None:
             return self
         opened: dict[str, Run] = {}
         entries = []
         for entry in self.entries:
             try:
-                opened[entry.name] = Run(self.path / entry.name)
+                opened[entry.name] = (read or {}).get(entry.name) or Run(self.path / entry.name)
                 entries.append(entry_of(opened[entry.name]))
             except WaterjarError as error:
                 entries.append(_damaged(entry.name, error))
@@ -254,13 +257,18 @@ def create_study(
 
 def open_study(path: str | os.PathLike[str]) -> Study:
     """Open all runs below `path` (one level deep), sealed or not: as declared, and others after them by name."""
-    folder = Path(path)
+    return _opened(Path(path))[0]
+
+
+def _opened(folder: Path) -> tuple[Study, dict[str, Run]]:
+    """The study, and those of its runs that had to be read because the index did not know them."""
     if not folder.is_dir():
         raise WaterjarError(f"{folder} is not a directory: give the directory that holds the runs")
     if (folder / ROOT).exists():
         raise WaterjarError(f"{folder} is a run itself: open it with open_run, or give the directory above it")
     known = _read_index(folder)
     fresh: Index = {}
+    read: dict[str, Run] = {}
     with os.scandir(folder) as items:
         for item in items:
             try:
@@ -272,14 +280,17 @@ def open_study(path: str | os.PathLike[str]) -> Study:
                 fresh[item.name] = known[item.name]
             else:
                 try:
-                    fresh[item.name] = (stamp, _entry(Path(item.path)))
+                    read[item.name] = Run(Path(item.path))
+                    fresh[item.name] = (stamp, entry_of(read[item.name]))
                 except NotARunError:
                     continue
+                except WaterjarError as error:
+                    fresh[item.name] = (stamp, _damaged(item.name, error))
     if fresh != known:
         _write_index(folder, fresh)
     names = [name for name in _read_declared(folder) if name in fresh]
     names += sorted(set(fresh) - set(names))
-    return Study(folder, [fresh[name][1] for name in names])
+    return Study(folder, [fresh[name][1] for name in names]), read
 
 
 def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
@@ -289,8 +300,10 @@ def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
     folder = Path(path)
     if (folder / ROOT).exists():
         one = folder.resolve()
-        return open_study(one.parent).select(lambda entry: entry.name == one.name).confirmed()
-    study = open_study(folder).confirmed()
+        study, read = _opened(one.parent)
+        return study.select(lambda entry: entry.name == one.name).confirmed(read)
+    study, read = _opened(folder)
+    study = study.confirmed(read)
     if not where:
         return study
     check_keys(where, study.entries)
@@ -309,15 +322,6 @@ def entry_of(run: Run) -> Entry:
 def _damaged(name: str, error: WaterjarError) -> Entry:
     """A run that cannot be read: it must show among the others, and must not hide them."""
     return Entry(name, "", f"damaged {name}", "damaged", [], {}, {"step": -1, "error": str(error)}, None)
-
-
-def _entry(path: Path) -> Entry:
-    try:
-        return entry_of(Run(path))
-    except NotARunError:
-        raise
-    except WaterjarError as error:
-        return _damaged(path.name, error)
 
 
 def _read_declared(folder: Path) -> list[str]:

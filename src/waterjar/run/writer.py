@@ -107,9 +107,9 @@ class TreeWriter:
         for key, series in list(group.series.items()):
             if key in coordinates or key == dim or key.endswith(REASON):
                 continue
-            row = rows.get(key)
-            reasons = np.full(series.inner, _NOT_RECORDED) if row is None else row.reasons
-            series.put_row(group.length, np.full(series.inner, np.nan) if row is None else row.values)
+            given = rows.get(key)
+            reasons = np.full(series.inner, _NOT_RECORDED) if given is None else given.reasons
+            series.put_row(group.length, np.full(series.inner, np.nan) if given is None else given.values)
             companion = group.series.get(key + REASON)
             if companion is None and reasons is not None:
                 companion = self._add_reasons(group, key, series)

@@ -186,7 +186,7 @@ def _drawn(page: Page, diagnosis: Diagnosis, target: Path) -> Path | str:
 def only_cells(diagnosis: Diagnosis, cells: Iterable[str]) -> Diagnosis:
     """What was measured, of some cells alone. A family that has none of them was passed over."""
     wanted = list(cells)
-    part = Study(diagnosis.study.path, [entry for entry in diagnosis.study.entries if entry.cell_id in wanted])
+    part = diagnosis.study.select(lambda entry: entry.cell_id in wanted)
     results, passed_over = {}, dict(diagnosis.passed_over)
     for family, result in diagnosis.results.items():
         here = [i for i, cell in enumerate(result["cell"].values) if str(cell) in wanted]
