@@ -88,7 +88,11 @@ class TestDiagnose:
             (["--set", "treshold=1"], "did you mean 'threshold'"),
             (["--set", "threshold"], "expected key=value"),
             (["--set", "rigidty.threshold=1"], "did you mean 'rigidity'"),
-            (["--set", "threshold=[1"], "cannot be read"),
+            (["--set", "threshold=[1"], "is not YAML"),
+            (["--only", "ad", "--set", "threshold=2024-13-45"], "expected an accuracy"),
+            (["--set", "threshold=" + "9" * 5000], "is another number to other readers"),
+            (["--set", "threshold=" + "[" * 2000], "nested deeper than 30 levels"),
+            (["--set", "threshold=!!python/object:os.system x"], "the tag .* is not read"),
             (["--where", "seed=99"], "no run of"),
             (["--only", ","], "--only names nothing"),
             (["--csv", "--json"], "one format at a time"),
@@ -256,7 +260,7 @@ class TestSensitivity:
             (["--over", "rate"], "all runs have shortcut.rate = 0.5"),
             (["--over", "rate", "--values", "1"], "is one of the runs"),
             (["--over", "seed"], "is what results are averaged over"),
-            (["--over", "threshold", "--values", "[,"], "cannot be read"),
+            (["--over", "threshold", "--values", "[,"], "is not YAML"),
         ],
     )
     def test_bad_requests(self, study: Path, arguments: list[str], message: str) -> None:

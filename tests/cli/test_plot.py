@@ -110,7 +110,7 @@ class TestDrawing:
             (["--figure", "eri_summary"], "waterjar plot DIR --figure NAME --out x.pdf"),
             (["--figure", "eri_summary", "--out", "x.pdf", "--set", "treshold=1"], "did you mean 'threshold'"),
             (["--figure", "eri_summary", "--out", "x.pdf", "--set", "threshold"], "expected key=value"),
-            (["--figure", "eri_summary", "--out", "x.pdf", "--set", "threshold=[1"], "cannot be read"),
+            (["--figure", "eri_summary", "--out", "x.pdf", "--set", "threshold=[1"], "is not YAML"),
             (["--figure", "eri_summary", "--out", "x.pdf", "--set", "figure=1"], "figure is for Python"),
             (["--figure", "all", "--out", "x.pdf"], "expected a folder"),
             (["--figure", "album", "--out", __file__], "expected a folder for an album"),

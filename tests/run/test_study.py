@@ -133,11 +133,16 @@ def test_declaration(tmp_path: Path) -> None:
     with pytest.raises(WaterjarError, match="declares another study"):
         waterjar.create_study(tmp_path / "s", {"kind": "y"})
     (tmp_path / "s" / "study.yaml").write_text("a: [")
-    with pytest.raises(WaterjarError, match="is not a YAML mapping"):
+    with pytest.raises(WaterjarError, match="is not YAML: line 1"):
         _ = waterjar.open_study(tmp_path / "s").declaration
     (tmp_path / "s" / "study.yaml").write_text("!!python/object/apply:os.system ['touch hacked']")
-    with pytest.raises(WaterjarError, match="is not a YAML mapping"):
+    with pytest.raises(WaterjarError, match="os.system is not read"):
         _ = waterjar.open_study(tmp_path / "s").declaration
+    (tmp_path / "s" / "study.yaml").write_text("- 1")
+    with pytest.raises(WaterjarError, match="is not a YAML mapping, but a list"):
+        _ = waterjar.open_study(tmp_path / "s").declaration
+    (tmp_path / "s" / "study.yaml").write_text("# nothing yet")
+    assert waterjar.open_study(tmp_path / "s").declaration == {}
     assert waterjar.open_study(tmp_path).declaration == {}
 
 

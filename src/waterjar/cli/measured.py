@@ -41,6 +41,7 @@ def runs_at(path: Path, where: str | None = None) -> Study:
 def read_sets(given: Sequence[str] | None) -> dict[str, Any]:
     """`threshold=0.8` -> {"threshold": 0.8}: values are read as YAML, and 1e-2 as the number that it looks like."""
     from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.run.yaml_text import read_yaml  # noqa: PLC0415
 
     found: dict[str, Any] = {}
     for text in given or ():
@@ -49,24 +50,8 @@ def read_sets(given: Sequence[str] | None) -> dict[str, Any]:
             raise WaterjarError(f"--set {text}: expected key=value")
         if key in found:
             raise WaterjarError(f"--set {key} is given twice: leave one out")
-        found[key] = read_value(value, f"--set {text}")
+        found[key] = read_yaml(value, f"--set {text if len(text) <= 60 else text[:57] + '...'}")
     return found
-
-
-def read_value(text: str, where: str) -> Any:
-    """A value of the command line, as YAML reads it; numbers with an exponent are numbers."""
-    import re  # noqa: PLC0415
-
-    import yaml  # noqa: PLC0415
-
-    from waterjar.errors import WaterjarError  # noqa: PLC0415
-
-    if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+", text.strip()):
-        return float(text)
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise WaterjarError(f"{where}: {text!r} cannot be read: {error}") from error
 
 
 def settings_by_family(given: Sequence[str] | None, among: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from waterjar.cli.measured import Set, Where, one_format, read_value, runs_at, settings_by_family, shown_names, warn
+from waterjar.cli.measured import Set, Where, one_format, runs_at, settings_by_family, shown_names, warn
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 
 NAME = "sensitivity"
@@ -28,11 +28,12 @@ def command(
     from waterjar.diagnose.over_seeds import interval_words  # noqa: PLC0415
     from waterjar.diagnose.registry import find_metric  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.sensitivity import sensitivity  # noqa: PLC0415
+    from waterjar.run.yaml_text import read_yaml  # noqa: PLC0415
     from waterjar.view.numbers import estimate, number, one_line  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json)
     declared = find_metric(metric)
-    tried = None if values is None else [read_value(text, f"--values {values}") for text in values.split(",")]
+    tried = None if values is None else [read_yaml(text, f"--values {values}") for text in values.split(",")]
     settings = settings_by_family(sets, [declared.family])
     means, trends, measured = sensitivity(runs_at(path, where), metric, over, values=tried, settings=settings)
     warn(measured)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import yaml
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
@@ -24,6 +23,7 @@ from waterjar.run.reader import Arrays, Run, read_group, to_dataset
 from waterjar.run.root import NotARunError
 from waterjar.run.stamped import pack, unpack
 from waterjar.run.store import ROOT, LocalStore, read_file
+from waterjar.run.yaml_text import read_yaml_file, write_yaml
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -92,10 +92,10 @@ class Study:
         file = self.path / DECLARATION
         if not file.is_file():
             return {}
-        try:
-            return dict(yaml.safe_load(file.read_text()) or {})
-        except (yaml.YAMLError, ValueError, TypeError) as error:
-            raise WaterjarError(f"{file} is not a YAML mapping: {error}") from error
+        found = read_yaml_file(file)
+        if not isinstance(found, dict | None):
+            raise WaterjarError(f"{file} is not a YAML mapping, but a {type(found).__name__}")
+        return found or {}
 
     @property
     def declared(self) -> list[str]:
@@ -244,9 +244,9 @@ def create_study(
     `runs` are the directories of the runs that it declares, in the order in which tables and figures show them.
     """
     folder = Path(path)
-    text = yaml.safe_dump(plain(declaration or {}, "declaration"), sort_keys=False)
+    text = write_yaml(plain(declaration or {}, "declaration"))
     file = folder / DECLARATION
-    if file.is_file() and file.read_text() != text and not replace:
+    if file.is_file() and not replace and write_yaml(read_yaml_file(file)) != text:
         raise WaterjarError(f"{file} declares another study: choose another directory, or change that file by hand")
     LocalStore(folder).put(DECLARATION, text.encode())
     if runs:

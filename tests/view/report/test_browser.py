@@ -198,6 +198,22 @@ def test_the_dark_has_its_own_colours_in_charts_too(browser: Any, folder: Path) 
     opened.close()
 
 
+def test_paper_is_light_and_every_chart_is_on_it(browser: Any, folder: Path) -> None:
+    """As `waterjar report --out x.pdf` opens it, on a machine whose theme is dark."""
+    context = browser.new_context(offline=True, color_scheme="dark")
+    page = context.new_page()
+    page.goto((folder / "full.html").as_uri() + "#print")
+    page.wait_for_function("document.querySelectorAll('.chart:not([data-drawn])').length === 0")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator(".chart .xtick text").first.evaluate("t => t.style.fill") == "rgb(27, 31, 36)"
+    assert page.locator("details.code[open]").count() == page.locator("details.code").count() > 0
+    page.set_viewport_size({"width": 680, "height": 980})  # between the margins of A4
+    wide = "all => all.filter(e => e.getBoundingClientRect().right > 681).map(e => e.outerHTML.slice(0, 80))"
+    assert page.locator("main table, main .panel, main pre").evaluate_all(wide) == []
+    context.close()
+
+
 @pytest.mark.slow
 def test_print_leaves_out_what_cannot_be_pressed(browser: Any, folder: Path, tmp_path: Path) -> None:
     opened = Opened(browser, folder / "small.html", color_scheme="dark")
@@ -205,6 +221,7 @@ def test_print_leaves_out_what_cannot_be_pressed(browser: Any, folder: Path, tmp
     page.pdf(path=tmp_path / "p.pdf", format="A4")
     assert len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "p.pdf").read_bytes())) > 5
     page.emulate_media(media="print")
+    assert page.locator("details.code[open]").count() == 0  # shown on paper, folded again behind it
     assert page.locator("nav").is_hidden() and page.locator(".tool").first.is_hidden()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert opened.faults == []

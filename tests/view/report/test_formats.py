@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -17,9 +18,8 @@ from view.report.studies import LONG, NASTY
 from waterjar.errors import WaterjarError
 from waterjar.view.report import FORMATS, write
 from waterjar.view.report.blocks import Chart, Report, Table
-from waterjar.view.report.formats import format_of
-from waterjar.view.report.renderers import as_json, latex, markdown
-from waterjar.view.report.renderers.press import wrap
+from waterjar.view.report.formats import check_target, format_of
+from waterjar.view.report.renderers import as_json, latex, markdown, pdf
 
 
 def brief(report: Report) -> Report:
@@ -116,37 +116,87 @@ def test_nasty_names_in_every_text_format(nasty_report: Report) -> None:
     assert json.loads(as_json.render(nasty_report))["title"] == NASTY
 
 
-def test_lines_fit_their_width() -> None:
-    lines = wrap("some words and a" + "very" * 60 + "long one $x$ 🦊", 120.0, 9.0)
-    assert len(lines) > 3
-    assert "".join(lines).replace(" ", "").endswith("longone$x$□")
-    assert wrap("", 100.0, 9.0) == [""]
-
-
-def test_pdf_has_pages_text_and_the_root_hashes(tmp_path: Path, small_report: Report) -> None:
+@pytest.mark.skipif(not any(map(shutil.which, pdf.NAMES)), reason="chromium is not installed")
+def test_pdf_is_the_printed_page(tmp_path: Path, small_report: Report) -> None:
     data = write(brief(small_report), tmp_path / "r.pdf").read_bytes()
-    assert data.startswith(b"%PDF")
-    assert len(re.findall(rb"/Type /Page\b", data)) > 2
-    assert small_report.roots[0].encode() in data
-    assert b"/Subtype /Image" not in data  # all of it is vectors
-    assert write(brief(small_report), tmp_path / "again.pdf").read_bytes() == data
+    assert data.startswith(b"%PDF") and data.rstrip().endswith(b"%%EOF")
+    assert len(re.findall(rb"/Type\s*/Page\b", data)) > 2
+    assert b"595" in data and small_report.title.encode() in data  # A4, and whose it is
+    assert b"/Subtype /Image" not in data  # charts are vectors
+    assert b"sha256" not in data and list(tmp_path.iterdir()) == [tmp_path / "r.pdf"]
+
+
+def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """An executable that stands for Chromium."""
+    file = tmp_path / "bin" / "browser"
+    file.parent.mkdir()
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    monkeypatch.setenv(pdf.BROWSER, str(file))
+
+
+PRINT = """for a in "$@"; do
+  case "$a" in --print-to-pdf=*) out="${a#*=}";; --user-data-dir=*) home="${a#*=}";; esac
+done
+"""
+
+
+def test_the_browser_is_alone_with_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_report: Report
+) -> None:
+    browser(tmp_path, monkeypatch, PRINT + f'printf %s "%PDF of $home" > "$out"; echo "$@" > {tmp_path}/told')
+    path = tmp_path / "out" / "r.pdf"
+    path.parent.mkdir()
+    path.write_text("the old one")
+    write(small_report, path)
+    told = (tmp_path / "told").read_text()
+    assert path.read_bytes().startswith(b"%PDF of ") and list(path.parent.iterdir()) == [path]
+    assert "--headless" in told and "MAP * ~NOTFOUND" in told and "file://" in told
+    assert not Path(path.read_text().removeprefix("%PDF of ")).parent.exists()  # its profile is gone with it
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo 'no display here' >&2; exit 1", "printed no PDF: no display here"),
+        ("exit 0", "printed no PDF: it said nothing"),
+        (PRINT + 'echo "<html>" > "$out"', "printed no PDF"),
+        ("sleep 60 & sleep 60", "did not print the report in 0.3 s"),
+    ],
+)
+def test_a_browser_that_prints_nothing_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_report: Report, script: str, message: str
+) -> None:
+    browser(tmp_path, monkeypatch, script)
+    monkeypatch.setattr(pdf, "SECONDS", 0.3 if "sleep" in script else 60)
+    (tmp_path / "r.pdf").write_text("the old one")
+    with pytest.raises(WaterjarError, match=message):
+        write(small_report, tmp_path / "r.pdf")
+    assert (tmp_path / "r.pdf").read_text() == "the old one"
+
+
+def test_without_a_browser_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_report: Report
+) -> None:
+    monkeypatch.setenv(pdf.BROWSER, str(tmp_path / "none"))
+    with pytest.raises(WaterjarError, match="WATERJAR_BROWSER names .*none', which cannot be run: install Chromium"):
+        write(small_report, tmp_path / "r.pdf")
+    monkeypatch.delenv(pdf.BROWSER)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(WaterjarError, match="none of chromium, .* as HTML and print it from any browser"):
+        check_target(tmp_path / "r.pdf", "pdf")  # before anything is measured
+    (tmp_path / "chromium").write_text("not a program")
+    (tmp_path / "chromium").chmod(0o755)
+    with pytest.raises(WaterjarError, match="chromium could not be started: Exec format error"):
+        write(small_report, tmp_path / "r.pdf")
 
 
 @pytest.mark.slow
-def test_pdf_of_nasty_names(tmp_path: Path, nasty_report: Report) -> None:
-    data = write(brief(nasty_report), tmp_path / "n.pdf").read_bytes()
-    assert len(re.findall(rb"/Type /Page\b", data)) > 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".pdf", ".md", ".tex"])
+@pytest.mark.parametrize("suffix", [".md", ".tex"])
 def test_every_figure_is_drawn_for_paper(suffix: str, tmp_path: Path, full_report: Report) -> None:
     path = write(full_report, tmp_path / f"r{suffix}")
     assert path.stat().st_size > 20_000
-    if suffix == ".pdf":
-        assert len(re.findall(rb"/Type /Page\b", path.read_bytes())) >= len(full_report.charts)
-    else:
-        assert len(list((tmp_path / "r_figures").iterdir())) == len(full_report.charts)
+    assert len(list((tmp_path / "r_figures").iterdir())) == len(full_report.charts)
 
 
 def test_pictures_need_their_folder(tmp_path: Path, small_report: Report) -> None:

@@ -10,12 +10,15 @@ from waterjar.errors import WaterjarError
 from waterjar.lab.faults import unknown
 from waterjar.lab.study import kinds
 from waterjar.lab.study.kinds import Declared
-from waterjar.lab.study.yaml_file import read_settings
+from waterjar.run.yaml_text import read_yaml_file
 
 
 def read(path: Path) -> Declared:
     """Read a declaration from a YAML file."""
-    return declare(read_settings(path), str(path))
+    settings = read_yaml_file(path)
+    if not isinstance(settings, dict):
+        raise WaterjarError(f"{path} is not a mapping of settings: `waterjar new` writes one to start from")
+    return declare(settings, str(path))
 
 
 def declare(content: Mapping[str, Any], where: str = "study") -> Declared:

@@ -1,20 +1,40 @@
-"""Pickles of plain containers and numpy arrays, read and written without the pickle module.
+"""Pickles of plain containers and numpy arrays, read and written without running anything of theirs.
 
-A pickle is a program: it may name any function of any module and call it. So nothing here unpickles: `_machine` knows
-the few instructions that build numbers, text, lists, tuples, dictionaries and sets, and `_arrays` makes arrays of their
-bytes itself. Everything else is refused by name before anything of it is imported, called or allocated. Files by Python
-2 and 3, protocols 2 to 5, numpy 1 and 2 are read; what is written opens in all of them from Python 3.4 on.
+A pickle is a program: it may name any function of any module and call it. So its instructions are read first (`_scan`:
+an allow-list, sizes, keys), and the standard library's Unpickler then finds what `_arrays` has for the few names that
+numpy's arrays are made of, and nothing else: any other name is refused before anything of it is imported, called or
+allocated. Files by Python 2 and 3, protocols 2 to 5, numpy 1 and 2 are read; what is written opens in all of them from
+Python 3.4 on.
 """
 
 from __future__ import annotations
 
+import io
+import pickle
+import warnings
+
 from waterjar.errors import WaterjarError
-from waterjar.run.plain_pickle._arrays import Damaged, Refused
-from waterjar.run.plain_pickle._machine import Machine
-from waterjar.run.plain_pickle._tree import check_tree
+from waterjar.run.plain_pickle._arrays import Budget, Damaged, Function, Refused, admitted, shown
+from waterjar.run.plain_pickle._scan import scan
+from waterjar.run.plain_pickle._tree import plain_tree
 from waterjar.run.plain_pickle._writer import dump_plain
 
 __all__ = ["dump_plain", "load_plain", "read_plain_pickle"]
+
+
+_FAULTS = (pickle.UnpicklingError, ValueError, TypeError, AttributeError, LookupError, EOFError, OverflowError)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Finds our own builders of arrays under numpy's names."""
+
+    def __init__(self, contents: bytes) -> None:
+        super().__init__(io.BytesIO(contents), encoding="latin1")
+        self._budget = Budget(len(contents))
+
+    def find_class(self, module: str, name: str) -> Function:
+        """What stands for an admitted name."""
+        return Function(admitted(module, name), self._budget)
 
 
 def load_plain(contents: bytes, where: str) -> object:
@@ -29,16 +49,16 @@ def load_plain(contents: bytes, where: str) -> object:
 Nothing of it was run; do not trust its source
     """
     try:
-        value = Machine(contents).run()
-        check_tree(value, len(contents))
+        with warnings.catch_warnings(action="ignore"):  # pickletools warns of backslashes in names
+            scan(contents)
+        return plain_tree(_Unpickler(contents).load(), len(contents))
     except Refused as refused:
         raise WaterjarError(
             f"{where} asks for {refused}: only plain containers and numpy arrays are admitted. "
             "Nothing of it was run; do not trust its source"
         ) from None
-    except Damaged as damage:
-        raise WaterjarError(f"{where} is damaged: {damage}") from None
-    return value
+    except (Damaged, *_FAULTS) as damage:
+        raise WaterjarError(f"{where} is damaged: {shown(str(damage))}") from None
 
 
 def read_plain_pickle(contents: bytes, where: str) -> dict[str, object]:

@@ -2,62 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from waterjar.run.plain_pickle._arrays import Damaged, Name, Refused
+from waterjar.run.plain_pickle._arrays import Array, Damaged, Function, Refused
 
 DEEPEST = 100
 _UNFOLDED = 100
 """Items per byte of the file: a reference costs two bytes, so that plain files stay below one."""
 
-_LEAVES = (type(None), bool, int, float, str, bytes, np.ndarray, np.generic)
+_LEAVES = (type(None), bool, int, float, str, bytes, np.generic)
+_CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
-def check_tree(value: object, size: int) -> None:
-    """Refuse what refers to itself, is nested too deep, or would be walked for ever; `size` is that of the file.
+def plain_tree(value: object, size: int) -> object:
+    """The value with its arrays in their places; `size` is that of the file.
 
-    Containers are visited once each, without recursion: how often one would be met on a walk is counted.
+    Refused is what refers to itself, is nested too deep, or would be walked for ever. Containers are visited once
+    each, without recursion: how often one would be met on a walk is counted.
     """
-    met: dict[int, tuple[int, int]] = {}  # id -> items and levels from here down
+    met: dict[int, tuple[object, object, int, int]] = {}  # id -> itself, what stands for it, items and levels
     above: set[int] = set()
-    todo: list[tuple[object, bool]] = [(value, False)]
+    todo: list[tuple[Any, bool]] = [(value, False)] if isinstance(value, _CONTAINERS) else []
     while todo:
         item, is_done = todo.pop()
-        inside = _children(item)
-        if inside is None or (id(item) in met and not is_done):
+        if id(item) in met:
             continue
+        children = list(item.values()) if isinstance(item, dict) else list(item)
+        inside = [child for child in children if isinstance(child, _CONTAINERS)]
         if not is_done:
             if id(item) in above:
                 raise Damaged(f"a {type(item).__name__} that contains itself")
             above.add(id(item))
             todo.append((item, True))
-            todo.extend((child, False) for child in inside if not isinstance(child, _LEAVES))
+            todo.extend((child, False) for child in inside)
             continue
-        below = [met[id(child)] for child in inside if not isinstance(child, _LEAVES)]
-        items = 1 + len(inside) + sum(count for count, _ in below)
-        levels = 1 + max((depth for _, depth in below), default=0)
+        below = [met[id(child)] for child in inside]
+        items = 1 + len(children) + sum(known[2] for known in below)
+        levels = 1 + max((known[3] for known in below), default=0)
         if levels > DEEPEST:
             raise Damaged(f"nested more than {DEEPEST} levels deep")
         if items > _UNFOLDED * size + 1000:
             raise Damaged(f"{size} bytes that unfold to more than {_UNFOLDED} times as many items")
         above.discard(id(item))
-        met[id(item)] = items, levels
+        found = [child if isinstance(child, _LEAVES) else _plain(child, met) for child in children]
+        met[id(item)] = item, _with_children(item, found), items, levels
+    return _plain(value, met)
 
 
-def _children(item: object) -> list[object] | None:
-    """What a container holds; None for a plain thing."""
+def _plain(item: object, met: dict[int, tuple[object, object, int, int]]) -> object:
     if isinstance(item, _LEAVES):
-        return None
-    if type(item) is dict:
-        return [*_parts(item.keys()), *item.values()]
-    if type(item) in (list, tuple, set, frozenset):
-        return list(item)  # type: ignore[call-overload,no-any-return]
-    if isinstance(item, Name):
-        raise Refused(f"{item.full}, as a value of its own")
-    raise Refused(f"a {type(item).__name__} as a value of its own")
+        return item
+    if isinstance(item, _CONTAINERS):
+        return met[id(item)][1]
+    if isinstance(item, bytearray):
+        return bytes(item)
+    if isinstance(item, Array) and item.built is not None:
+        return item.built
+    about = item.name if isinstance(item, Function) else f"a {type(item).__name__}"
+    raise Refused(f"{about}, as a value of its own")
 
 
-def _parts(keys: Iterable[object]) -> list[object]:
-    return [key for key in keys if type(key) is tuple]
+def _with_children(item: Any, children: list[object]) -> object:
+    """The same list or dictionary, a new tuple. What is in sets has a hash, and stays."""
+    if isinstance(item, list):
+        item[:] = children
+    elif isinstance(item, dict):
+        item.update(zip(item, children, strict=True))
+    elif isinstance(item, tuple):
+        return tuple(children)
+    return item

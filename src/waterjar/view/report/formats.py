@@ -8,6 +8,7 @@ from pathlib import Path
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.view.report.blocks import Report
+from waterjar.view.report.renderers.pdf import find_browser
 
 FORMATS = {
     "html": ".html",
@@ -38,7 +39,9 @@ def format_of(path: Path) -> str:
 
 
 def check_target(path: Path, form: str) -> None:
-    """Refuse a name that would hide what the file is: a report as CSV is many files, in a zip or a folder."""
+    """Refuse what cannot be written: a PDF without a browser, and a name that would hide what a file is."""
+    if form == "pdf":
+        find_browser()
     if form == "csv" and path.suffix.lower() not in ("", FORMATS["csv"]):
         zipped = path.with_suffix(FORMATS["csv"]).name
         raise WaterjarError(

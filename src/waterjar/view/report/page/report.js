@@ -4,7 +4,7 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const narrow = window.matchMedia("(max-width: 860px)");
   const PAPER = 660; // pixels between the margins of an A4 page
-  let printing = false;
+  let printing = location.hash === "#print"; // for a browser that prints and goes
 
   function themed(value, map) {
     if (Array.isArray(value)) return value.map((item) => themed(item, map));
@@ -156,14 +156,17 @@
   const redraw = () => drawAgain(Array.from(drawn));
   dark.addEventListener("change", redraw);
   narrow.addEventListener("change", redraw);
-  window.addEventListener("beforeprint", () => {
-    printing = true;
-    drawAgain(charts);
-  });
-  window.addEventListener("afterprint", () => {
-    printing = false;
-    drawAgain(charts);
-  });
+  // Paper has nothing to press: every chart is drawn, and the declaration of the study is shown.
+  function print(on) {
+    printing = on;
+    document.querySelectorAll(on ? "details.code:not([open])" : "details[data-unfolded]").forEach((one) => {
+      one.open = on;
+      one.toggleAttribute("data-unfolded", on);
+    });
+    return drawAgain(charts);
+  }
+  window.addEventListener("beforeprint", () => print(true));
+  window.addEventListener("afterprint", () => print(false));
 
   const links = new Map(Array.from(document.querySelectorAll("nav a"), (a) => [a.getAttribute("href").slice(1), a]));
   const seen = new IntersectionObserver((entries) => {
@@ -183,7 +186,8 @@
         draw(entry.target);
       });
     }, { rootMargin: "800px 0px" });
-    charts.forEach((chart) => near.observe(chart));
+    if (printing) print(true);
+    else charts.forEach((chart) => near.observe(chart));
     document.documentElement.dataset.ready = "true";
   });
 })();

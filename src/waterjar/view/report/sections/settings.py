@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from waterjar.run.identity import SEED_KEYS
 from waterjar.run.study import flat
+from waterjar.run.yaml_text import write_yaml
 from waterjar.view.numbers import listed
 from waterjar.view.report.blocks import Block, Code, Table, Text
 from waterjar.view.report.model import Model
@@ -73,7 +73,7 @@ def _declaration(model: Model) -> list[Block]:
         return []
     given = [f"{name}.{key}" for name, own in model.given.items() for key in own]
     before = f"Asked for when this report was made, before what the study declares: {listed(given)}."
-    text = yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
+    text = write_yaml(declared)
     return [*([Text(before)] if given else []), Code("The declaration of the study (study.yaml)", text)]
 
 
