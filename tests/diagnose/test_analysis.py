@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import waterjar
 from diagnose.rigidity.einstellung_runs import write_run
 from diagnose.rigidity.test_measure import BASELINE, cell, learner
+from waterjar.cli.main import app
 from waterjar.diagnose import analysis, cost, rigidity
 from waterjar.diagnose.analysis import Analysis, Baseline, analysis_of, by_family
 from waterjar.diagnose.compare import compare_cells
@@ -158,10 +160,8 @@ class TestFaults:
             ({"treshold": 0.6}, "analysis: setting 'treshold' is unknown: did you mean 'threshold'"),
             ({"rigidty.threshold": 0.6}, "analysis: setting: family 'rigidty' is unknown: did you mean 'rigidity'"),
             ({"rigidity.treshold": 0.6}, "rigidity: analysis: setting 'treshold' is unknown: did you mean"),
-            (
-                {"families": ["cost"], "settings": {"rigidity": {"threshold": 0.6}}},
-                "analysis.settings.rigidity: rigidity is not among analysis.families",
-            ),
+            ({"baseline": "er", "settings": {"rigidity": {"baseline": "gpm"}}}, "baseline is given twice"),
+            ({"families": ["cost"], "threshold": 0.8, "lead": "rigidity"}, "rigidity is not among analysis.families"),
             ({"settings": 3}, "analysis.settings: "),
             ({"settings": 3, "threshold": 0.6}, "analysis.settings: "),
             ({"settings": {"rigidity": 3}, "threshold": 0.6}, "analysis.settings.rigidity: "),
@@ -263,12 +263,16 @@ class TestBaseline:
         none = analysis_of(declare(tmp_path, {}))
         assert none.baseline_name is None and none.settings_of(rigidity.FAMILY).baseline == "scratch_t2"
 
-    def test_a_setting_of_the_family_goes_before_what_is_declared_for_all(self, tmp_path: Path) -> None:
-        study = declare(tmp_path, {"baseline": "er", "settings": {"rigidity": {"baseline": "gpm"}}})
-        assert analysis_of(study).settings_of(rigidity.FAMILY).baseline == "gpm"
-        assert analysis_of(study, baseline="sgd").settings_of(rigidity.FAMILY).baseline == "sgd"
-        both = analysis_of(study, baseline="sgd", settings={"rigidity": {"baseline": "joint"}})
-        assert both.settings_of(rigidity.FAMILY).baseline == "joint" and both.baseline_name == "sgd"
+    def test_a_study_has_one_baseline_wherever_it_is_declared(self, tmp_path: Path) -> None:
+        study = declare(tmp_path, {"settings": {"rigidity": {"baseline": "gpm", "window": 2}}})
+        found = analysis_of(study)
+        assert found.baseline_name == found.settings_of(rigidity.FAMILY).baseline == "gpm"
+        assert found.settings == {"rigidity": {"window": 2}}
+        for given in ({"baseline": "sgd"}, {"settings": {"rigidity": {"baseline": "sgd"}}}):
+            found = analysis_of(study, **given)
+            assert found.baseline_name == found.settings_of(rigidity.FAMILY).baseline == "sgd"
+        with pytest.raises(WaterjarError, match="baseline is given twice, as sgd and as rigidity.baseline joint"):
+            analysis_of(study, baseline="sgd", settings={"rigidity": {"baseline": "joint"}})
         none = analysis_of(study, settings={"rigidity": {"baseline": None}})
         assert none.settings_of(rigidity.FAMILY).baseline is None
 
@@ -288,3 +292,102 @@ class TestBaseline:
         assert table.loc["derpp", "baseline"] == "other" and table.loc["derpp", "baseline_note"] == said
         with pytest.raises(WaterjarError, match="baseline 'othr' is unknown: did you mean 'other'"):
             diagnose(study, only=["rigidity"], baseline="othr")
+
+
+class TestOneLevel:
+    """One level of intervals: that of the tests, unless a family is given its own."""
+
+    def test_alpha_is_the_level_of_every_interval(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"tests": {"alpha": 0.2}, "window": 1}})
+        write(tmp_path)
+        study = waterjar.open_study(tmp_path)
+        found = diagnose(study, only=["rigidity"])
+        assert found.settings("rigidity")["confidence"] == found.confidence("rigidity") == 0.8
+        own = cell(found.results["rigidity"], "derpp")
+        compared = compare_cells(found, ["pd"]).set_index("group").loc["derpp"]
+        means, _, _ = sensitivity(study, "pd", "threshold", values=[0.6])
+        told = means.set_index("group").loc["derpp"]
+        for low, high in ((compared.low, compared.high), (told.low, told.high)):
+            assert (float(own["pd_low"]), float(own["pd_high"])) == pytest.approx((low, high), rel=1e-12)
+        narrow = diagnose(study, only=["rigidity"], settings={"rigidity": {"confidence": 0.5}})
+        assert narrow.confidence("rigidity") == 0.5 and narrow.confidence("cost") == 0.8
+
+    def test_the_table_says_the_level_that_was_used(self, tmp_path: Path) -> None:
+        write(tmp_path)
+        shown = CliRunner().invoke(app, ["diagnose", str(tmp_path), "--only", "pd", "--set", "confidence=0.5"]).stdout
+        assert "50 % t interval" in shown and "95 %" not in shown
+
+
+class TestBaselinesThatAreNamed:
+    def test_relative_metrics_are_not_mixed_with_another_baseline(self, tmp_path: Path) -> None:
+        write(tmp_path)
+        found = diagnose(waterjar.open_study(tmp_path), only=["rigidity"], settings={"rigidity": {"window": 1}})
+        with pytest.raises(WaterjarError, match="pd was measured against scratch_t2"):
+            compare_cells(found, ["pd"], baseline="derpp")
+        assert len(compare_cells(found, ["masked_accuracy"], baseline="derpp")) == 2
+
+    def test_a_rule_of_several_settings_takes_the_name_of_a_scenario(self, tmp_path: Path) -> None:
+        rule = {"where": {"learner": "sgd", "scenario": "scratch_t2"}}
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": rule, "window": 1}})
+        write(tmp_path)
+        study = waterjar.open_study(tmp_path)
+        assert analysis_of(study).baseline_name == "sgd, scratch_t2"
+        found = analysis_of(study, baseline="sequential").rule
+        assert found is not None and found.where == {"scenario": "sequential"}
+        assert str(
+            cell(diagnose(study, only=["pd"], baseline="sequential").results["rigidity"], "scratch_t2")[
+                "baseline"
+            ].values
+        )
+
+    def test_a_rule_of_one_setting_takes_its_values(self, tmp_path: Path) -> None:
+        waterjar.create_study(tmp_path, {"analysis": {"baseline": {"where": {"learner": "sgd"}}}})
+        for seed in (1, 2):
+            for rate in (0.1, 0.2):
+                write_run(tmp_path, "sequential", "derpp", seed, learner(seed), lr=rate)
+                write_run(tmp_path, "sequential", "sgd", seed, BASELINE, lr=rate)
+        found = analysis_of(waterjar.open_study(tmp_path), baseline="derpp").rule
+        assert found is not None and found.where == {"learner": "derpp"}
+
+    def test_null_is_the_usual_baseline(self, tmp_path: Path) -> None:
+        assert analysis_of(declare(tmp_path, {"baseline": None})) == Analysis()
+
+
+class TestGivenTests:
+    @pytest.mark.parametrize(
+        ("declared", "given", "paired", "test"),
+        [
+            ({"paired": False}, {"test": "paired_t"}, True, "paired_t"),
+            ({"test": "wilcoxon"}, {"paired": False}, False, None),
+            ({}, {"test": "welch"}, False, "welch"),
+            ({"paired": False, "test": "welch"}, {"test": "permutation"}, False, "permutation"),
+            ({"paired": False, "test": "welch"}, {}, False, "welch"),
+        ],
+    )
+    def test_what_is_given_goes_first(self, declared: Any, given: Any, paired: bool, test: str | None) -> None:
+        found = analysis.Tests(**declared).with_given(given)
+        assert (found.paired, found.test) == (paired, test)
+
+    def test_what_contradicts_itself_is_refused(self) -> None:
+        with pytest.raises(WaterjarError):
+            analysis.Tests().with_given({"test": "welch", "paired": True})
+
+
+def test_a_shared_setting_goes_to_the_families_that_are_measured(tmp_path: Path) -> None:
+    waterjar.create_study(tmp_path, {"analysis": {"families": ["rigidity"]}})
+    write(tmp_path)
+    shown = CliRunner().invoke(app, ["diagnose", str(tmp_path), "--set", "chance=0.25", "--json"])
+    assert json.loads(shown.stdout)["settings"]["rigidity"]["chance"] == 0.25
+    with pytest.raises(WaterjarError, match="setting threshold is of rigidity: only continual are measured"):
+        by_family({"threshold": 0.8}, among=["continual"])
+
+
+def test_a_setting_that_is_tried_is_not_given_too(folder: Path) -> None:
+    with pytest.raises(WaterjarError, match="threshold is what the metric is shown over"):
+        sensitivity(
+            waterjar.open_study(folder), "pd", "threshold", values=[0.4], settings={"rigidity": {"threshold": 0.5}}
+        )
+    shown = CliRunner().invoke(
+        app, ["sensitivity", str(folder), "--metric", "pd", "--over", "threshold", "--values", "0.4,0.5"]
+    )
+    assert "threshold 0.5" not in shown.stderr and "window 1" in shown.stderr

@@ -46,9 +46,9 @@ def command(
         typer.Option(help="A scenario, or the name of a cell; as declared, or scratch_t2, or the first cell declared."),
     ] = None,
     test: Annotated[
-        str | None, typer.Option(help="paired_t, wilcoxon, permutation; with --unpaired welch, mann_whitney.")
+        str | None, typer.Option(help="Of pairs paired_t, wilcoxon; else welch, mann_whitney; permutation of both.")
     ] = None,
-    unpaired: Annotated[bool, typer.Option("--unpaired", help="Do not pair by seed.")] = False,
+    paired: Annotated[bool | None, typer.Option("--paired/--unpaired", help="Whether seeds are pairs.")] = None,
     correction: Annotated[str | None, typer.Option(help="holm or benjamini_hochberg.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Level of tests; intervals are at 1 - alpha; 0.05.")] = None,
     where: Where = None,
@@ -71,10 +71,9 @@ def command(
 
     The repeats of a run count as its seeds.
     """
-    from waterjar.diagnose.analysis import Tests, analysis_of  # noqa: PLC0415 - not for --help
+    from waterjar.diagnose.analysis import analysis_of  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.baseline import default_baseline  # noqa: PLC0415
     from waterjar.diagnose.compare import compare_cells, main_metrics  # noqa: PLC0415
-    from waterjar.diagnose.settings import parse  # noqa: PLC0415
     from waterjar.errors import unknown_name  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json, latex=as_latex)
@@ -85,9 +84,8 @@ def command(
     study = runs_at(path, where)
     analysis = analysis_of(study, baseline=baseline)
     chosen, why = (analysis.baseline_name, "") if analysis.baseline_name else default_baseline(study)
-    told = {"test": test, "paired": False if unpaired else None, "correction": correction, "alpha": alpha}
-    given = {key: value for key, value in told.items() if value is not None}
-    tests = Tests.model_validate(parse(Tests, {**analysis.test_settings.model_dump(), **given}, "compare"))
+    given = {"test": test, "paired": paired, "correction": correction, "alpha": alpha}
+    tests = analysis.test_settings.with_given(given)
     settings = settings_by_family(sets, names or analysis.families)
     found = run_diagnose(study, only=names, settings=settings, baseline=chosen, tests=tests, fresh=fresh)
     names = names or main_metrics(found, tests)
@@ -168,13 +166,13 @@ def _costs(study: Any, fresh: bool) -> pd.DataFrame:
 
 def _cells(line: pd.Series) -> list[str]:
     from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
-    from waterjar.view.numbers import estimate, number, one_line, size_of  # noqa: PLC0415
+    from waterjar.view.numbers import estimate, no_width, number, one_line, size_of  # noqa: PLC0415
 
     scale = max(size_of(find_metric(line["metric"])), abs(line["mean"]) if line["n"] else 0.0)
 
     def told(name: str, low: str, high: str, n: int | None = None) -> str:
         size = 0.0 if name == "effect_size" else scale
-        alike = name == "mean" and line[low] != line[high]  # n has a column; it is said where all are the same
+        alike = name == "mean" and not no_width(line[low], line[high])  # n has a column; said where all are the same
         return one_line(estimate(line[name], line[low], line[high], None if alike else n, scale=size))
 
     mean = told("mean", "low", "high", int(line["n"]))

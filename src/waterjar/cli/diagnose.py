@@ -45,10 +45,13 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Measure how the runs learned, with the settings that the study declares. A second call is instant."""
+    from waterjar.diagnose.analysis import analysis_of  # noqa: PLC0415 - not for --help
+
     one_format(csv=as_csv, json=as_json)
     names = names_in(only, "--only")
     study = runs_at(path, where)
-    found = run_diagnose(study, only=names, settings=settings_by_family(sets, names), fresh=fresh, workers=workers)
+    settings = settings_by_family(sets, names or analysis_of(study).families)
+    found = run_diagnose(study, only=names, settings=settings, fresh=fresh, workers=workers)
     rows = found.table()
     if names is not None:
         rows = rows[rows.metric.isin(names) | rows.family.isin(names)]
@@ -70,8 +73,9 @@ def print_diagnosis(found: Diagnosis, rows: pd.DataFrame) -> None:
     for name, family in families().items():
         part = rows[rows.family == name]
         if not part.empty:
-            means = cells_over_seeds(part, declared=found.declared)
-            title = f"{family.title} (mean over seeds, {interval_words(means['interval'])})"
+            level = found.confidence(name)
+            means = cells_over_seeds(part, level, found.declared)
+            title = f"{family.title} (mean over seeds, {interval_words(means['interval'], level)})"
             print_rich(*_tables(title, means, found))
     said = found.sentences()
     if said:

@@ -87,9 +87,9 @@ def one_format(**asked: bool) -> None:
         raise WaterjarError(f"{' and '.join(given)}: one format at a time")
 
 
-def warn(diagnosis: Diagnosis) -> None:
-    """Say on stderr what a reader must know, where the output itself is for a program."""
-    for line in warnings_of(diagnosis):
+def warn(diagnosis: Diagnosis, over: str = "") -> None:
+    """Say on stderr what a reader must know, where the output itself is for a program; `over` is tried, not set."""
+    for line in warnings_of(diagnosis, over):
         sys.stderr.write(f"waterjar: {visible(line)}\n")
 
 
@@ -143,7 +143,7 @@ def run_diagnose(
             raise typer.Exit(130) from None
 
 
-def warnings_of(diagnosis: Diagnosis) -> list[str]:
+def warnings_of(diagnosis: Diagnosis, over: str = "") -> list[str]:
     """What a reader must know before the numbers: broken seals, open runs, families that refused, settings."""
     lines = []
     for state, words in (("tampered", "changed since it was sealed, see waterjar verify"), ("open", "not sealed yet")):
@@ -157,7 +157,7 @@ def warnings_of(diagnosis: Diagnosis) -> list[str]:
         )
     lines += [f"{family}: not measured: {why}" for family, why in diagnosis.passed_over.items()]
     lines += [f"{name}: {note}" for name, note in diagnosis.notes()]
-    return [*lines, *diagnosis.changed_settings()]
+    return [*lines, *diagnosis.changed_settings(but=over)]
 
 
 def _few(names: Sequence[str]) -> str:

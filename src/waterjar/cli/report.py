@@ -35,6 +35,7 @@ def command(
     workers: Workers = None,
 ) -> None:
     """Write what a study shows: verdicts, figures, statistics, settings and seals, with the data inside."""
+    from waterjar.diagnose.analysis import analysis_of  # noqa: PLC0415
     from waterjar.errors import WaterjarError, unknown_name  # noqa: PLC0415 - not for --help
     from waterjar.run.study import study_at  # noqa: PLC0415
     from waterjar.view.notebook import write_notebook  # noqa: PLC0415
@@ -58,7 +59,7 @@ def command(
         title=title,
         baseline=baseline,
         where=where or "",
-        settings=settings_by_family(sets),
+        settings=settings_by_family(sets, analysis_of(study).families) if sets else None,
         measure=functools.partial(run_diagnose, fresh=fresh, workers=workers),
     )
     made = compose(model)

@@ -83,7 +83,7 @@ def command(
 def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json: bool) -> None:
     """What came out, and the analysis of it that the study declares."""
     from waterjar.lab import study  # noqa: PLC0415
-    from waterjar.view.outputs import write_outputs  # noqa: PLC0415
+    from waterjar.view.outputs import earlier_files, write_outputs  # noqa: PLC0415
 
     if not as_json:
         _print_final(done)
@@ -104,7 +104,12 @@ def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json
         sys.stderr.write(f"waterjar: {visible(name)}: {visible(why)}\n")
     if written:
         beside = shlex.join(["waterjar", "compare", str(folder)])
-        print_rich(f"{len(written)} files in {folder}: report.html, figures; side by side: {beside}")
+        kinds = dict.fromkeys(Path(file).relative_to(folder).parts[0] for file in written.values())
+        print_rich(f"{len(written)} files in {folder}: {', '.join(sorted(kinds))}; side by side: {beside}")
+    others = earlier_files(folder, made) if found is not None else []
+    if others:
+        few = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        sys.stderr.write(f"waterjar: not written now, of an earlier analysis or another command: {visible(few)}\n")
 
 
 def _asked(declared: Any, family: str) -> bool:

@@ -29,28 +29,33 @@ def command(
     from waterjar.diagnose.registry import find_metric  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.sensitivity import sensitivity  # noqa: PLC0415
     from waterjar.run.yaml_text import read_yaml  # noqa: PLC0415
-    from waterjar.view.numbers import estimate, number, one_line  # noqa: PLC0415
+    from waterjar.view.numbers import estimate, no_width, number, one_line, size_of  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json)
     declared = find_metric(metric)
     tried = None if values is None else [read_yaml(text, f"--values {values}") for text in values.split(",")]
     settings = settings_by_family(sets, [declared.family])
     means, trends, measured = sensitivity(runs_at(path, where), metric, over, values=tried, settings=settings)
-    warn(measured)
+    warn(measured, over=means["setting"].iloc[0])
     if as_json:
         found = {"means": means, "trends": trends}
-        print_json({k: t.astype(object).where(t.notna(), None).to_dict("records") for k, t in found.items()})
+        tables = {k: t.astype(object).where(t.notna(), None).to_dict("records") for k, t in found.items()}
+        used = measured.settings(declared.family)
+        used.pop(means["setting"].iloc[0], None)  # it had several values
+        print_json({**tables, "settings": {declared.family: used}})
         return
     if as_csv:
         sys.stdout.write(shown_names(means).to_csv(index=False))
         return
     setting = means["setting"].iloc[0]
     made = table(
-        f"{declared.label} over {setting} (mean over seeds, {interval_words(means['interval'])})",
+        f"{declared.label} over {setting} (mean over seeds, "
+        f"{interval_words(means['interval'], measured.confidence(declared.family))})",
         ["group", setting, "mean", "n", ""],
     )
     for _, line in means.iterrows():
-        mean = one_line(estimate(line["mean"], line["low"], line["high"], None, declared.units))
+        n = int(line["n"]) if no_width(line["low"], line["high"]) else None  # it has a column
+        mean = one_line(estimate(line["mean"], line["low"], line["high"], n, declared.units, scale=size_of(declared)))
         row(made, line["group"], line["value"], mean, line["n"], line["reason"])
     lines = [
         f"{line['group']}: Spearman {one_line(estimate(line['r'], line['low'], line['high']))}, "

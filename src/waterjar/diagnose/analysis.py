@@ -16,14 +16,14 @@ A study's declaration (`study.yaml`) has one section `analysis`, whatever its ki
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from waterjar.diagnose.baseline import DEFAULT, check_baseline
 from waterjar.diagnose.registry import Family, families, find_family
-from waterjar.diagnose.settings import Names, Share
+from waterjar.diagnose.settings import Names, Share, parse
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.study import Study
 
@@ -58,10 +58,13 @@ class Baseline(BaseModel):
         return ", ".join(map(str, self.where.values()))
 
     def named(self, name: str) -> Baseline:
-        """The same rule for another baseline, which has this name; what may differ stays."""
+        """The same rule for another baseline, which has this name; what may differ stays.
+
+        The name is one of the setting that the rule looks at; where it looks at several, that of a scenario.
+        """
         if name == self.name:
             return self
-        return self.model_copy(update={"where": {next(iter(self.where)): name}})
+        return self.model_copy(update={"where": {next(iter(self.where)) if len(self.where) == 1 else "scenario": name}})
 
 
 class Tests(BaseModel):
@@ -74,6 +77,17 @@ class Tests(BaseModel):
     test: Literal["paired_t", "wilcoxon", "permutation", "welch", "mann_whitney"] | None = None
     correction: Literal["holm", "benjamini_hochberg"] = "holm"
     alpha: Share = 0.05
+    """Level of the tests; intervals are at 1 - alpha."""
+
+    def with_given(self, given: Mapping[str, Any]) -> Tests:
+        """With what is given put in its place. A test that is given says whether values are paired, and the reverse."""
+        told = {key: value for key, value in given.items() if value is not None}
+        if "paired" not in told and told.get("test") in (*_PAIRED, *_UNPAIRED):
+            told["paired"] = told["test"] in _PAIRED
+        kept = self.model_dump()
+        if told.get("paired", self.paired) != self.paired and "test" not in told:
+            kept["test"] = None  # the one declared is of the other kind of values
+        return Tests.model_validate(parse(Tests, {**kept, **told}, "tests").model_dump())
 
     @field_validator("test")
     @classmethod
@@ -111,7 +125,14 @@ class Analysis(BaseModel):
         own = dict(self.settings.get(family.name, {}))
         if family.compared and self.baseline_name is not None:
             own.setdefault("baseline", self.baseline_name)
+        if family.compared and "confidence" in family.settings_model.model_fields:
+            own.setdefault("confidence", self.confidence)
         return family.settings(own)
+
+    @property
+    def confidence(self) -> float:
+        """The level of intervals, where a family is not given one of its own."""
+        return round(1 - self.test_settings.alpha, 12)
 
     @property
     def baseline_name(self) -> str | None:
@@ -141,8 +162,6 @@ class Analysis(BaseModel):
         for name, given in self.settings.items():
             if name not in known:
                 found.append(str(unknown_name("analysis.settings: family", name, known)))
-            elif self.families is not None and name not in self.families:
-                found.append(f"analysis.settings.{name}: {name} is not among analysis.families {list(self.families)}")
             else:
                 try:
                     known[name].settings(given)
@@ -151,8 +170,11 @@ class Analysis(BaseModel):
         return found
 
 
-def spelled_out(section: Mapping[str, Any]) -> dict[str, Any]:
-    """The section with other words in their place, and settings that stand in it under their families."""
+def spelled_out(section: Mapping[str, Any], usual: Sequence[str] | None = None) -> dict[str, Any]:
+    """The section with other words in their place, and settings that stand in it under their families.
+
+    `usual` are the families that are measured where the section names none.
+    """
     found: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     for key, value in section.items():
@@ -168,12 +190,28 @@ def spelled_out(section: Mapping[str, Any]) -> dict[str, Any]:
     given = found.get("settings", {})
     if settings and isinstance(given, Mapping) and all(isinstance(own, Mapping) for own in given.values()):
         merged = {family: dict(own) for family, own in given.items()}
-        for family, own in _of_section(settings, found.get("families")).items():
+        for family, own in _of_section(settings, found.get("families") or usual).items():
             twice = [key for key in own if key in merged.get(family, {})]
             if twice:
                 raise WaterjarError(f"analysis: {twice[0]} is given twice, also as settings.{family}.{twice[0]}")
             merged[family] = {**merged.get(family, {}), **own}
         found["settings"] = merged
+    return _with_one_baseline(found)
+
+
+def _with_one_baseline(section: dict[str, Any]) -> dict[str, Any]:
+    """The section with the baseline of a family's settings as that of all: what is compared has one. null is none."""
+    found = {key: value for key, value in section.items() if key != "baseline" or value is not None}
+    settings = found.get("settings", {})
+    for family, own in settings.items() if isinstance(settings, Mapping) else ():
+        one = families().get(str(family))
+        if one is None or not one.compared or not isinstance(own, Mapping) or own.get("baseline") is None:
+            continue
+        if "baseline" in found:
+            raise WaterjarError(f"analysis: baseline is given twice, also as settings.{family}.baseline: leave one out")
+        found["baseline"] = own["baseline"]
+        rest = {key: value for key, value in own.items() if key != "baseline"}
+        found["settings"] = {**settings, family: rest}
     return found
 
 
@@ -203,6 +241,9 @@ def by_family(
     for key, value in settings.items():
         family, dot, name = key.rpartition(".")
         owners = [family] if dot else [owner for owner, one in known.items() if key in one.settings_model.model_fields]
+        others = [family] if dot else [o for o, one in families().items() if key in one.settings_model.model_fields]
+        if not set(owners) & set(known) and set(others) & set(families()):
+            raise WaterjarError(f"{what} {key} is of {' and '.join(others)}: only {', '.join(known)} are measured")
         if not owners:
             every = sorted({setting for one in known.values() for setting in one.settings_model.model_fields})
             raise unknown_name(what, key, every)
@@ -257,19 +298,20 @@ def analysis_of(
     declared = declared_analysis(study.declaration, str(study.path))
     merged = {family: dict(own) for family, own in declared.settings.items()}
     wanted = declared.families if families is None else tuple(families)
+    update = {key: value for key, value in given.items() if value is not None}
     for family, own in (settings or {}).items():
-        find_family(family)
+        compared = find_family(family).compared
         if own and wanted is not None and family not in wanted:
             raise WaterjarError(f"{', '.join(f'{family}.{key}' for key in own)}: only {', '.join(wanted)} are measured")
         merged[family] = {**merged.get(family, {}), **own}
-    update = {key: value for key, value in given.items() if value is not None}
+        if compared and isinstance(own.get("baseline"), str):
+            name = merged[family].pop("baseline")
+            if update.setdefault("baseline", name) != name:
+                raise WaterjarError(f"baseline is given twice, as {update['baseline']} and as {family}.baseline {name}")
     name = update.get("baseline")
-    if isinstance(name, str):
-        for family, own in merged.items():
-            if find_family(family).compared and "baseline" not in (settings or {}).get(family, {}):
-                own.pop("baseline", None)  # declared for the family, and given here for all
-        if declared.rule is not None:
-            if name not in (DEFAULT, declared.baseline_name):
-                check_baseline(study, name)
-            update["baseline"] = declared.rule.named(name)
+    if isinstance(name, str) and declared.rule is not None:
+        rule = declared.rule.named(name)
+        if name not in (DEFAULT, declared.baseline_name):
+            check_baseline(study, name, rule)
+        update["baseline"] = rule
     return declared.model_copy(update={"settings": merged, "families": wanted, **update})

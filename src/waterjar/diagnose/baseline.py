@@ -93,16 +93,18 @@ def find_baselines(
     return dict.fromkeys(configs, named[0]), {cell: note for cell, note in notes.items() if note}
 
 
-def known_baselines(study: Study) -> list[str]:
-    """What can be named as a baseline: scenarios, and cells."""
-    scenarios = {str(entry.config["scenario"]) for entry in study.entries if entry.config.get("scenario")}
-    return list(dict.fromkeys([*sorted(scenarios), *study.cell_names.values()]))  # a cell may be named as its scenario
+def known_baselines(study: Study, rule: Baseline | None = None) -> list[str]:
+    """What can be named as a baseline: scenarios, or values of the setting that a rule looks at; and cells."""
+    keys = dict.fromkeys(["scenario", *(rule.where if rule is not None and len(rule.where) == 1 else ())])
+    values = {str(value) for entry in study.entries for key in keys if (value := flat(entry.config).get(key))}
+    return list(dict.fromkeys([*sorted(values), *study.cell_names.values()]))  # a cell may be named as its scenario
 
 
-def check_baseline(study: Study, baseline: str) -> None:
+def check_baseline(study: Study, baseline: str, rule: Baseline | None = None) -> None:
     """Refuse a name that nothing in the study has."""
-    if baseline not in known_baselines(study) and baseline not in study.cells:
-        raise unknown_name(f"{study.path}: baseline", baseline, known_baselines(study))
+    known = known_baselines(study, rule)
+    if baseline not in known and baseline not in study.cells:
+        raise unknown_name(f"{study.path}: baseline", baseline, known)
 
 
 def default_baseline(study: Study) -> tuple[str, str]:

@@ -47,6 +47,13 @@ def compare_cells(
             "Without pairs, compare what they are differences of, such as patched_accuracy"
         )
     chosen = baseline or diagnosis.analysis.baseline_name or default_baseline(study)[0]
+    for name in relative:
+        used = diagnosis.settings(find_metric(name).family).get("baseline")
+        if baseline is not None and used is not None and baseline != used:
+            raise WaterjarError(
+                f"{name} was measured against {used}: expected the same baseline here, or diagnose(study, "
+                f"baseline={baseline!r})"
+            )
     found, notes = find_baselines(study, chosen, diagnosis.analysis.rule)
     notes = _with_budgets(notes, found, diagnosis)
     if not any(found.values()):

@@ -50,7 +50,7 @@ def sensitivity(
         key = _config_key(over, study, list(family.settings_model.model_fields))
         points, found = _over_runs(study, metric, key, settings or {})
         trends = _trends(points)
-    return _means(points, key, found.declared(metric)), trends, found
+    return _means(points, key, found.declared(metric), found.confidence(family.name)), trends, found
 
 
 def _over_runs(
@@ -87,6 +87,8 @@ def _over_diagnosis(
             f"{key} is a setting of the diagnosis: give the values to try, such as --values 0.4,0.5,0.6"
         )
     declared, parts = find_metric(metric), []
+    if key in settings.get(declared.family, {}):
+        raise WaterjarError(f"{key} is what the metric is shown over: give its values alone, and no setting of it")
     for value in values:
         own = {**settings.get(declared.family, {}), key: value}
         found = diagnose(study, only=[metric], settings={**settings, declared.family: own})
@@ -114,12 +116,12 @@ def _config_key(over: str, study: Study, own: list[str]) -> str:
     return able[0]
 
 
-def _means(points: pd.DataFrame, key: str, declared: Metric) -> pd.DataFrame:
+def _means(points: pd.DataFrame, key: str, declared: Metric, confidence: float) -> pd.DataFrame:
     rows = []
     for group, of_group in points.groupby("group", sort=False):
         for at in _in_order(of_group["at"]):
             part = of_group[[repr(value) == repr(at) for value in of_group["at"]]]
-            found = over_seeds(part.value.to_numpy(float), part.reason.tolist(), **declared.bounding)
+            found = over_seeds(part.value.to_numpy(float), part.reason.tolist(), confidence, **declared.bounding)
             numbers = (found.mean, found.low, found.high, found.n, found.seeds - found.n)
             rows.append((group, key, at, *numbers, found.why, found.interval))
     columns = ["group", "setting", "value", "mean", "low", "high", "n", "n_missing", "reason", "interval"]

@@ -62,12 +62,17 @@ class Diagnosis:
         result = self.results.get(family)
         return {} if result is None else dict(json.loads(result.attrs["settings"]))
 
-    def changed_settings(self) -> list[str]:
-        """The settings that were used and are not the defaults, a line per family that has any."""
+    def confidence(self, family: str) -> float:
+        """The level of a family's intervals over seeds: its own setting, or that of the analysis."""
+        return float(self.settings(family).get("confidence", self.analysis.confidence))
+
+    def changed_settings(self, but: str = "") -> list[str]:
+        """The settings that were used and are not the defaults, a line per family that has any; one left out."""
         lines = []
         for family in self.results:
             usual = registry.families()[family].settings({})
-            own = {key: value for key, value in self.settings(family).items() if value != dump(usual)[key]}
+            used = self.settings(family).items()
+            own = {key: value for key, value in used if value != dump(usual)[key] and key != but}
             if own:
                 said = ", ".join(f"{key} {json.dumps(value, ensure_ascii=False)}" for key, value in own.items())
                 lines.append(f"{family} was measured with {said}")

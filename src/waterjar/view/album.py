@@ -120,9 +120,11 @@ def compare_figures(
     places = folders(diagnosis.study)
     datasets = list(dict.fromkeys(dataset for dataset, _ in places.values()))
     wanted = diagnosis.analysis.figures
-    pages = [
-        page for page in _comparing(diagnosis, metrics, pairs) if not isinstance(wanted, tuple) or page.figure in wanted
-    ]
+    every = _comparing(diagnosis, metrics, pairs)
+    pages = [page for page in every if not isinstance(wanted, tuple) or page.figure in wanted]
+    if not pages and isinstance(wanted, tuple):
+        able = ", ".join(dict.fromkeys(page.figure for page in every))
+        return {"figures": f"the study declares {', '.join(wanted) or 'none'}, and what compares cells is {able}"}
     form = kind or drawn_formats(diagnosis.analysis)[0]
     todo = [(dataset, page) for dataset in datasets for page in pages]
     found: dict[str, Path | str] = {}

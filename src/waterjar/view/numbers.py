@@ -85,7 +85,7 @@ def estimate(
         return _NONE + (f"\n{seeds}" if n else "")
     if math.isnan(low) or math.isnan(high):
         return quantity(mean, units) + (f"\n{seeds}" if seeds else "")
-    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
+    if no_width(low, high):
         # no spread was seen, which is not to say that there is none: brackets without width would claim that
         alike = f"between {n} seeds" if between_seeds else f"the same in all {n} seeds"
         return f"{quantity(mean, units)}\n" + (alike if n else "spread unknown")
@@ -95,6 +95,11 @@ def estimate(
     write = _decimals if own == "1" and 5e-4 <= max(abs(low), abs(high)) < 10 else quantity
     texts = [write(value, own) for value in (mean, low, high)]
     return f"{texts[0]}\n[{texts[1]}, {texts[2]}]{unit}" + (f", {seeds}" if seeds else "")
+
+
+def no_width(low: float, high: float) -> bool:
+    """Whether an interval has no width but for rounding: all seeds have the same value."""
+    return math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def size_of(metric: Metric) -> float:
@@ -116,7 +121,7 @@ def estimate_or_reason(line: Any, metric: Metric, units: str = "1", *, with_n: b
         return _NONE
     if not line.n:
         return str(line.missing) or _NONE
-    alike = line.low == line.high
+    alike = no_width(line.low, line.high)
     about: dict[str, Any] = {"scale": size_of(metric), "between_seeds": metric.between_seeds}
     text = estimate(line.mean, line.low, line.high, line.n if with_n or alike else None, units, **about)
     return f"{text} ({line.missing})" if line.missing and not with_n else text

@@ -21,7 +21,7 @@ from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.store import LocalStore
 from waterjar.view import figures
-from waterjar.view.album import DRAWN, FIGURES, Progress, album, drawn_formats, not_measured
+from waterjar.view.album import COMPARISON, DRAWN, FIGURES, Progress, album, drawn_formats, not_measured
 from waterjar.view.report.composing import compose
 from waterjar.view.report.formats import FORMATS as REPORTS
 from waterjar.view.report.formats import write
@@ -62,6 +62,15 @@ def write_outputs(diagnosis: Diagnosis, folder: Path, *, progress: Progress | No
     if "json" in analysis.export_formats:
         found |= _kept("diagnosis.json", lambda: json.dumps(_finite(diagnosis.plain()), indent=1), folder)
     return found
+
+
+def earlier_files(folder: Path, made: Made) -> list[str]:
+    """Figures, reports and exports in a study's folder that were not `made` now: of an earlier analysis, or by hand."""
+    now = {file for file in made.values() if isinstance(file, Path)}
+    there = [*folder.glob("report.*"), *(folder / EXPORTS).glob("*"), *(folder / FIGURES).rglob("*.*")]
+    mine = {"", *REPORTS.values(), *(f".{form}" for form in (*DRAWN, "csv", "json"))}
+    others = [file for file in there if file not in now and file.suffix in mine and COMPARISON not in file.parts]
+    return sorted(str(file.relative_to(folder)) for file in others)
 
 
 def _figures(diagnosis: Diagnosis, folder: Path, kinds: tuple[str, ...], progress: Progress | None) -> Made:

@@ -103,7 +103,8 @@ def _measure(source: Source, before: Diagnosis, family: Family, given: Mapping[s
         found = family.measure(source, **given)
         return side_by_side({source.cell_id: found}, before.study).assign_attrs(found.attrs)
     settings = {family.name: {**before.analysis.settings.get(family.name, {}), **given}}
-    made = diagnose(before.study, only=[family.name], settings=settings, baseline=before.analysis.baseline_name)
+    baseline = None if family.compared and "baseline" in given else before.analysis.baseline_name
+    made = diagnose(before.study, only=[family.name], settings=settings, baseline=baseline)
     return made.results[family.name]
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from waterjar.diagnose.analysis import Analysis
 from waterjar.diagnose.baseline import DEFAULT
-from waterjar.diagnose.registry import find_family
 from waterjar.errors import unknown_name
 from waterjar.lab.study.parts import faulty
 from waterjar.run.identity import SEED_KEYS, UNHASHED
@@ -35,16 +34,12 @@ def check_baseline(analysis: Analysis, runs: Sequence[Mapping[str, Any]], where:
             ]
     cells = {repr(sorted(_without_seed(run).items())): flat(dict(run)) for run in reversed(runs)}
     named = set(name_cells(cells).values())
-    asked: dict[str, str | None] = {} if found else {"analysis.baseline": analysis.baseline_name}
-    for family, settings in analysis.settings.items():
-        if find_family(family).compared and "baseline" in settings:
-            asked[f"analysis.settings.{family}.baseline"] = settings["baseline"]
-    for place, asked_for in asked.items():
-        wheres = rule.where if rule is not None and asked_for == rule.name else {"scenario": asked_for}
-        matches = any(all(run.get(key) == value for key, value in wheres.items()) for run in cells.values())
-        if asked_for not in (None, DEFAULT) and not matches and asked_for not in named:
-            scenarios = {str(run["scenario"]) for run in cells.values() if run.get("scenario")}
-            found.append(str(unknown_name(place, str(asked_for), sorted(scenarios | named))))
+    asked_for = None if found else analysis.baseline_name
+    wheres = rule.where if rule is not None else {"scenario": asked_for}
+    matches = any(all(run.get(key) == value for key, value in wheres.items()) for run in cells.values())
+    if asked_for not in (None, DEFAULT) and not matches and asked_for not in named:
+        scenarios = {str(run["scenario"]) for run in cells.values() if run.get("scenario")}
+        found.append(str(unknown_name("analysis.baseline", str(asked_for), sorted(scenarios | named))))
     if found:
         raise faulty(where, found)
 

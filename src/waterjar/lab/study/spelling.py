@@ -52,7 +52,7 @@ def with_analysis(
     """The content with its section `analysis` spelled out and filled in, and what is wrong with that section.
 
     `defaults` of the kind of study stand where the file is silent, field by field. `settings` are those of a preset,
-    by family: the file's own go before them, and families that are not measured do without.
+    by family: the file's own go before them.
     """
     section = _written(content.get("analysis", {}))
     if not isinstance(section, Mapping):
@@ -60,7 +60,8 @@ def with_analysis(
     found = _unknown_keys(section)
     if not found:
         try:
-            section = spelled_out({str(key): value for key, value in section.items()})
+            section = spelled_out({str(key): value for key, value in section.items()}, defaults.get("families"))
+            found = _unmeasured(section, defaults)
         except WaterjarError as error:
             found = [str(error)]
     if found:
@@ -73,10 +74,21 @@ def with_analysis(
         whole["lead"] = next((name for name in wanted if name in families()), None)
     own = whole.get("settings", {})
     if settings and isinstance(own, Mapping):
-        used = {family: dict(values) for family, values in settings.items() if wanted is None or family in wanted}
-        beside = {family: values for family, values in own.items() if family not in used}
-        whole["settings"] = {family: _over(values, own.get(family, {})) for family, values in used.items()} | beside
+        beside = {family: values for family, values in own.items() if family not in settings}
+        whole["settings"] = {family: _over(values, own.get(family, {})) for family, values in settings.items()} | beside
     return {**content, "analysis": whole}, _faults(whole)
+
+
+def _unmeasured(section: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    """Settings that were written for families that are not to be measured; a line each."""
+    wanted, settings = section.get("families", defaults.get("families")), section.get("settings", {})
+    if not isinstance(wanted, list | tuple) or not isinstance(settings, Mapping):
+        return []
+    return [
+        f"analysis.settings.{name}: {name} is not among analysis.families {list(wanted)}"
+        for name in settings
+        if name in families() and name not in wanted
+    ]
 
 
 def _written(section: object) -> object:

@@ -34,6 +34,7 @@ def metric_table(
         texts = [estimate_or_reason(lines.get((metric.name, cell)), metric, units, with_n=True) for cell in cells]
         rows.append((long_label(metric), *texts))
     numeric = tuple(range(1, len(cells) + 1))
-    made = interval_words(frame.loc[frame["metric"].isin(known), "interval"])
+    level = model.diagnosis.confidence(family)
+    made = interval_words(frame.loc[frame["metric"].isin(known), "interval"], level)
     caption = f"Mean over seeds with its {made} and the number of seeds. {caption}"
     return [Table(f"{family}_table", title, ("metric", *cells), tuple(rows), frame, caption, numeric)]

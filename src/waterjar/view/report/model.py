@@ -91,7 +91,14 @@ class Model:
     @cached_property
     def means(self) -> pd.DataFrame:
         """The same over seeds: one row per metric and cell, which goes by its name."""
-        found = cells_over_seeds(self.table, declared=self.diagnosis.declared)
+        of = self.diagnosis
+        found = pd.concat(
+            [
+                cells_over_seeds(self.table[self.table["family"] == family], of.confidence(family), of.declared)
+                for family in dict.fromkeys(self.table["family"]) or [""]
+            ],
+            ignore_index=True,
+        )
         return found.assign(cell=[self.names[cell] for cell in found["cell"]]).drop(columns="name")
 
     @property

@@ -87,7 +87,9 @@ def _table(model: Model, names: list[str]) -> list[Block]:
     if len(tests):
         one = tests.iloc[0]
         pairs = ", pairs by seed" if how.paired else ""
+        level = interval_words(table["interval"], 1 - how.alpha)
         said = (
+            f"In brackets: of means the {level}, of differences the {100 * (1 - how.alpha):g} % t interval. "
             f"Test: {one['test'].replace('_', ' ')}{pairs}; {one['correction'].replace('_', ' ')} over "
             f"{one['family_size']} tests (those of `waterjar compare`); * where p corrected is {how.alpha:g} or less. "
             f"With so few seeds an exact test could not give a p below {number(tests['smallest_exact_p'].min())}"

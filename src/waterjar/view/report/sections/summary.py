@@ -11,7 +11,7 @@ from waterjar.diagnose.over_seeds import interval_of, interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.view import figures
-from waterjar.view.numbers import counted, estimate, label, listed, number, one_line, panel_title
+from waterjar.view.numbers import counted, estimate, label, listed, no_width, number, one_line, panel_title, size_of
 from waterjar.view.report.blocks import Block, Callout, Chart, Heading, Items, Text, Verdict, Verdicts
 from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.headline import SHORT, headline, seen
@@ -68,7 +68,8 @@ def _main_metrics(model: Model, family: str) -> list[Block]:
         title = panel_title(model.diagnosis.declared(name))
         said.append(f"{title[:1].upper()}{title[1:]}: {listed(texts)}.")
     seeds = f"means of {counted(int(known['n'].iloc[0]), 'seed')}" if alike else "means over seeds"
-    ends = f"({seeds[:1].upper()}{seeds[1:]}, in brackets: {interval_words(known['interval'])}.)"
+    level = interval_words(known["interval"], model.diagnosis.confidence(family))
+    ends = f"({seeds[:1].upper()}{seeds[1:]}, in brackets: {level}.)"
     return [Callout("note", "In short", " ".join([*said, ends]))] if said else []
 
 
@@ -166,9 +167,9 @@ def _delay(one: xr.Dataset, with_n: bool) -> str:
 
 
 def _value(one: xr.Dataset, name: str, with_n: bool) -> str:
-    scalar = find_metric(name).scalar
-    mean, low, high, n = (float(one[f"{scalar}_{end}"].values) for end in ("mean", "low", "high", "n"))
-    return estimate(mean, low, high, int(n) if with_n or low == high else None)
+    metric = find_metric(name)
+    mean, low, high, n = (float(one[f"{metric.scalar}_{end}"].values) for end in ("mean", "low", "high", "n"))
+    return estimate(mean, low, high, int(n) if with_n or no_width(low, high) else None, scale=size_of(metric))
 
 
 def _chart(model: Model) -> list[Block]:
