@@ -35,7 +35,7 @@ from scipy.linalg import solve_triangular
 from waterjar.diagnose.geometry import manifolds, project
 from waterjar.diagnose.geometry.draws import dichotomies, directions
 from waterjar.diagnose.geometry.estimates import SCALARS
-from waterjar.diagnose.geometry.manifold import geometry_of
+from waterjar.diagnose.geometry.manifold import FEW, geometry_of
 
 Floats = NDArray[np.float64]
 CLASSES, SIZE, DRAWS = (2, 10, 20), 50, 100
@@ -212,6 +212,8 @@ def main() -> None:
             inside = "inside_cone" in gone.values()
             counts[f"P = {one.classes}"] += 1
             counts["t inside the cone"] += inside
+            whole = np.linalg.norm(found.t - found.points(), axis=1) <= RIGHT * found.scale
+            counts["t inside the cone, and no unit dead"] += inside and bool(whole.mean() > FEW)
             counts["capacity is there"] += "capacity" not in gone
             counts["t outside, all values are there"] += not gone
             counts["t outside, dimension and radius are there"] += "dimension" not in gone and "radius" not in gone
