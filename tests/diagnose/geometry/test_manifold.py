@@ -366,14 +366,14 @@ class TestInsideTheCone:
         assert found["capacity"].standard_error > 0 and found["capacity"].note == ""
 
     def test_because_solvers_choose_differently(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The same projections with scipy's anchors: another dimension by a tenth, radius, alignment of axes."""
+        """The same projections with scipy's anchors: dimension 1.30 and not 1.38, radius 2.25 and not 5.05."""
         monkeypatch.setattr(manifold, "FEW", 1.0)
         points, labels = self.everywhere()
         ours, scipys = (
             manifold_geometry(points, labels, n_t=60, rng=3),
             by_the_book(points, labels, *self.DRAWS, "zero"),
         )
-        for name in ("dimension", "center_alignment", "inactive_share"):
+        for name in ("dimension", "radius", "center_alignment", "inactive_share"):
             assert abs(float(ours[name]) / scipys[name] - 1) > 0.01, name  # type: ignore[operator]
 
     @pytest.mark.parametrize("turned", [False, True])
