@@ -53,7 +53,7 @@ _SETS = {"t1_all": 0, "t2_all": 1, **{f"t2_{role}": 1 for role in _ROLES}}
 _LAYERS = ("early", "penultimate")
 _PROBES = ("sharpness", "random_label_epochs")
 _OF_PROBES = [name + end for name in _PROBES for end in ("", PROBE_STEP)]
-_EPOCHS, _CLASSES, _SAMPLES, _UNITS = 3, 3, 12, 6
+_EPOCHS, _CLASSES, _SAMPLES, _UNITS = 3, 3, 12, 64
 
 
 class ContractError(AssertionError):

@@ -2,7 +2,9 @@
 
 What a study gave is in `<name>.npz`; `frozen.py` says how, `freeze.py` made it. Where the redesign renames or rewords
 something on purpose, RENAMED and REWORDED say so; a number that is another on purpose stands in CHANGED, with why.
-All settings are written out, so that what a study declares of its analysis changes nothing here.
+All settings are written out, so that what a study declares of its analysis changes nothing here. Numbers of geometry
+that were the solver's choice are missing now (`inside_cone`), wherever that is the reason and nowhere else; tests of
+them leave the family that p is corrected over.
 
 Numbers agree to 1e-12 where they were frozen on the same kind of processor. Elsewhere BLAS and LAPACK round otherwise,
 and the old code itself differs by up to 1e-9 from what it gave: there the families that use them have a tolerance of
@@ -25,6 +27,7 @@ import xarray as xr
 import waterjar
 from before.frozen import FAMILIES, MEASURED_HERE, STUDIES, cases, load, unpack
 from waterjar.diagnose.registry import families, find_metric
+from waterjar.diagnose.result import INSIDE_CONE
 from waterjar.diagnose.study import Diagnosis, diagnose
 
 RENAMED: dict[str, str] = {}
@@ -173,9 +176,12 @@ def differences(frozen: Before, start: str, result: xr.Dataset) -> Iterator[str]
         known = {f"{family}/{old}", f"{frozen.name}/{family}/{old}"}
         if not known & {*REWORDED, *CHANGED} and not changed_on_purpose(family, old):
             was = frozen.arrays.get(key, about.get("values"))
-            yield from changed_values(key, was, item.values, tolerance(family, old))
+            codes = result.get(name if name.endswith("_reason") else f"{name}_reason", xr.DataArray(0))
+            chosen = np.broadcast_to(codes.values == INSIDE_CONE, item.shape)
+            yield from changed_values(key, was, item.values, tolerance(family, old), chosen)
         reasons = f"{name}_reason"
-        if f"{key}_reason" not in variables and reasons in result.variables and result[reasons].values.any():
+        known_now = result[reasons].values if reasons in result.variables else np.zeros(0)
+        if f"{key}_reason" not in variables and not np.isin(known_now, (0, INSIDE_CONE)).all():
             yield f"{key}: nothing was missing, now something is: {reasons}"
 
 
@@ -196,14 +202,18 @@ def tolerance(family: str, variable: str = "") -> float:
     return EXACT if MEASURED_HERE else max(ROUNDED.get(family, EXACT), ROOTS.get(variable, 0.0))
 
 
-def changed_values(key: str, old: Any, new: np.ndarray, within: Any) -> Iterator[str]:
-    """The first place at which two arrays differ: numbers by more than the tolerance, words and flags at all."""
+def changed_values(key: str, old: Any, new: np.ndarray, within: Any, chosen: Any = False) -> Iterator[str]:
+    """The first place at which two arrays differ: numbers by more than the tolerance, words and flags at all.
+
+    `chosen`: where a number was the solver's choice, and may be missing.
+    """
     was = np.array(old, object) if isinstance(old, list | str) else old
     if was.shape != new.shape:
         yield f"{key}: shape was {was.shape}, is {new.shape}"
         return
     numbers = was.dtype.kind in "fiu" and new.dtype.kind in "fiu"
     same = np.isclose(new, was, within, within, equal_nan=True) if numbers else np.asarray(new == was, bool)
+    same = same | chosen
     if not same.all():
         place = tuple(int(i) for i in np.argwhere(~same)[0])
         yield f"{key}: {(~same).sum()} of {same.size} differ, at {place} it was {was[place]!r}, is {new[place]!r}"
@@ -220,15 +230,20 @@ def changed_rows(what: str, csv: str, table: pd.DataFrame, keys: list[str]) -> l
     metrics = old.reset_index().get("metric", pd.Series("ad_restricted", range(len(old))))
     within = np.array([tolerance(find_metric(name).family, name) for name in metrics])
     anew = np.array([keeps_inside(name) for name in metrics])
+    said = new["missing" if "missing" in new else "reason"].astype(str)
+    chosen = said.str.contains("inside_cone").to_numpy(bool)
+    fewer = {"family_size", "family_missing", "p_corrected"} if chosen.any() else set()
     found = []
-    for column in old:
+    for column in old.columns.difference(fewer):
         if f"{what}/{column}" not in REWORDED:
             kept = ~anew if f"{what}/{column}" in CHANGED else np.ones(len(old), bool)
-            both = (_filled(table[column].to_numpy())[kept] for table in (old, new))
-            found += changed_values(column, *both, within[kept])
+            both = (_filled(table[column][kept & ~chosen].to_numpy()) for table in (old, new))
+            found += changed_values(column, *both, within[kept & ~chosen])
     return found
 
 
 def _filled(values: np.ndarray) -> np.ndarray:
-    """Numbers as they are; of words a missing one is the empty one."""
-    return values if values.dtype.kind in "fiub" else np.array(["" if pd.isna(v) else v for v in values], object)
+    """Numbers as they are; of words a missing one is the empty one, and so are all where there is none."""
+    if values.dtype.kind in "fiub" and not pd.isna(values).all():
+        return values
+    return np.array(["" if pd.isna(v) else v for v in values], object)

@@ -14,6 +14,7 @@ from waterjar.diagnose import Result
 from waterjar.diagnose.result import (
     CHANCE_UNKNOWN,
     EMPTY_SET,
+    INSIDE_CONE,
     NEVER_REACHED,
     NO_BASELINE,
     NO_EVAL_SET,
@@ -22,6 +23,7 @@ from waterjar.diagnose.result import (
     NOT_RECORDED,
     RUN_ENDED,
     UNDEFINED,
+    UNSOLVED,
 )
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
@@ -32,9 +34,9 @@ VALUES = hnp.arrays(np.float64, hnp.array_shapes(max_dims=3, max_side=4), elemen
 
 def test_codes_are_those_of_the_schema() -> None:
     codes = [0, NOT_RECORDED, NOT_A_NUMBER, EMPTY_SET, RUN_ENDED, NEVER_REACHED, UNDEFINED]
-    codes += [CHANCE_UNKNOWN, NO_BASELINE, NO_RUN, NO_EVAL_SET]
+    codes += [CHANCE_UNKNOWN, NO_BASELINE, NO_RUN, NO_EVAL_SET, INSIDE_CONE, UNSOLVED]
     words = ["present", "not_recorded", "not_a_number", "empty_set", "run_ended", "never_reached", "undefined"]
-    words += ["chance_unknown", "no_baseline", "no_run", "no_eval_set"]
+    words += ["chance_unknown", "no_baseline", "no_run", "no_eval_set", "inside_cone", "unsolved"]
     assert [REASONS[code] for code in codes] == words and len(REASONS) == len(words)
 
 

@@ -17,7 +17,7 @@ Codes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
 NOT_RECORDED, NOT_A_NUMBER, EMPTY_SET, RUN_ENDED, NEVER_REACHED, UNDEFINED = range(1, 7)
-CHANCE_UNKNOWN, NO_BASELINE, NO_RUN, NO_EVAL_SET = range(7, len(REASONS))
+CHANCE_UNKNOWN, NO_BASELINE, NO_RUN, NO_EVAL_SET, INSIDE_CONE, UNSOLVED = range(7, len(REASONS))
 """The reasons as codes, in the order of `REASONS`."""
 
 

@@ -33,6 +33,8 @@ MEANINGS = {
     "no_baseline": "there is no baseline to compare with",
     "no_run": "there is no run of this seed, of the learner or of its baseline",
     "no_eval_set": "no evaluation set belongs to the task: pass eval_sets={name: number of its task}",
+    "inside_cone": "the points' cone holds more than 5 % of all directions: anchors are then the solver's choice",
+    "unsolved": "more than 5 % of the projections could not be solved to a KKT residual of 1e-9",
 }
 """Why a value is missing, and what that means. New ones are appended: a code never changes."""
 REASONS = tuple(MEANINGS)

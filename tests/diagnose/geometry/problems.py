@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,3 +101,35 @@ def unique(case: Case, lam: NDArray[np.float64]) -> NDArray[np.bool_]:
     tight[:, norms == 0] = False
     smallest = [np.linalg.svd(units[row] @ units[row].T, compute_uv=False)[-1] if row.any() else 1.0 for row in tight]
     return np.array(smallest) > 1e-10
+
+
+@dataclass(frozen=True)
+class Exact:
+    lam: NDArray[np.float64]
+    """(member) rounded, but for its sign"""
+    p: NDArray[np.float64]
+    """(dimension) rounded"""
+    gain: float
+    """the largest x . (t - p) of points outside the support, rounded, but for its sign"""
+
+
+def projected_exactly(signed: NDArray[np.float64], t: NDArray[np.float64], support: NDArray[np.int64]) -> Exact:
+    """T on the span of the support (of rows y x), in rational numbers: normal equations by Gauss and Jordan."""
+    rows = [[Fraction(value) for value in row] for row in signed.tolist()]
+    target, members = [Fraction(value) for value in t.tolist()], [rows[i] for i in support.tolist()]
+    system = [[_dot(a, b) for b in members] + [_dot(a, target)] for a in members]
+    for k in range(len(system)):
+        system[k] = [value / system[k][k] for value in system[k]]
+        for other in range(len(system)):
+            if other != k:
+                factor = system[other][k]
+                system[other] = [a - factor * b for a, b in zip(system[other], system[k], strict=True)]
+    lam = [row[-1] for row in system]
+    p = [sum((f * row[d] for f, row in zip(lam, members, strict=True)), Fraction(0)) for d in range(len(target))]
+    rest = [a - b for a, b in zip(target, p, strict=True)]
+    gains = [_dot(row, rest) for i, row in enumerate(rows) if i not in set(support.tolist())]
+    return Exact(np.array([float(x) for x in lam]), np.array([float(x) for x in p]), float(max(gains, default=-1)))
+
+
+def _dot(a: list[Fraction], b: list[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from diagnose.geometry.problems import KINDS, Case, case, kkt, unique
+from diagnose.geometry.problems import KINDS, Case, case, kkt, projected_exactly, unique
 from waterjar.diagnose.geometry import cone
 from waterjar.diagnose.geometry.cone import manifolds, project
 from waterjar.errors import WaterjarError
@@ -237,15 +237,50 @@ def test_orthogonalised_points_resolve_what_a_gram_matrix_does_not() -> None:
     assert kkt(problem, found.coefficients()).max() <= 1e-9
 
 
-def test_a_residual_above_the_limit_is_told() -> None:
-    """1e-9 apart, coefficients of 1e9 are rounded by more than the limit: the true residual and the told one agree."""
+def cancelling(spread: float, draws: int = 30) -> Case:
+    """Two manifolds so near to each other that coefficients of 1 / spread cancel."""
     rng = np.random.default_rng(0)
-    points = rng.standard_normal(12) + 1e-8 * rng.standard_normal((20, 12))
-    problem = Case("", points, np.repeat([0, 1], 10), rng.standard_normal((30, 12)), np.tile([1.0, -1.0], (30, 1)))
+    points = rng.standard_normal(12) + spread * rng.standard_normal((20, 12))
+    t, y = rng.standard_normal((draws, 12)), np.tile([1.0, -1.0], (draws, 1))
+    return Case("", points, np.repeat([0, 1], 10), t, y)
+
+
+def test_a_residual_above_the_limit_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1e-8 apart, coefficients of 1e9 are rounded by more than the limit: the true residual and the told one agree."""
+    monkeypatch.setattr(cone, "refine", lambda *_: None)
+    problem = cancelling(1e-8)
     found = solved(problem)
     true = kkt(problem, found.coefficients())
     assert found.residual.max() > 1e-9
     assert (true <= 10 * found.residual).all()
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1e-7, 1e-8, 1e-9])
+def test_coefficients_that_cancel_are_found_in_exact_arithmetic(spread: float) -> None:
+    """Rational numbers prove the support: its coefficients are positive, and no point would gain. p is compared."""
+    problem = cancelling(spread)
+    found = solved(problem, nearest=True)
+    assert found.residual.max() <= 1e-9 and found.size.max() > 0.1 / spread
+    lam, p = found.coefficients(), found.points()
+    for q in range(len(problem.t)):
+        support = np.flatnonzero(lam[q])
+        exact = projected_exactly(problem.signed[q], problem.t[q], support)
+        np.testing.assert_allclose(lam[q, support], exact.lam, rtol=1e-6)
+        np.testing.assert_allclose(p[q], exact.p, rtol=0, atol=1e-8 * np.linalg.norm(problem.t[q]))
+        assert found.square[q] == pytest.approx(exact.p @ exact.p, abs=1e-7 * found.scale[q] ** 2)
+        if found.refined.size and not np.isnan(found.refined[q, 0]):
+            assert min(exact.lam) > 0 and exact.gain <= 0
+            np.testing.assert_allclose(lam[q, support], exact.lam, rtol=1e-12)
+            np.testing.assert_allclose(p[q], exact.p, rtol=0, atol=1e-14 * np.linalg.norm(problem.t[q]))
+            rest = problem.t[q] - exact.p
+            for m in range(2):
+                own = found.of.order[found.of.owner == m]
+                best = own[np.argmax(problem.signed[q, own] @ rest)]
+                if not lam[q, own].any():
+                    assert found.of.order[found.nearest[q, m]] == best
+    again = cone.project(found.of, problem.t, problem.y, start=found)
+    np.testing.assert_array_equal(again.points(), p)
+    np.testing.assert_array_equal(again.coefficients(), lam)
 
 
 def test_nearest_point_of_an_inactive_manifold() -> None:

@@ -15,7 +15,7 @@ from waterjar.diagnose import geometry
 from waterjar.diagnose.geometry import SnapshotGeometry, manifold_geometry, simulated_capacity
 from waterjar.diagnose.measuring import Unit, measure_unit
 from waterjar.diagnose.pieces import Parts, PieceRunner
-from waterjar.diagnose.registry import forget, metric
+from waterjar.diagnose.registry import coupled, forget, metric
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.study import FOLDER, diagnose
 from waterjar.errors import WaterjarError
@@ -167,6 +167,51 @@ def test_share_of_draws_with_other_solutions_is_beside_the_others(run: waterjar.
     assert found["nonunique_share"].dims == ("repeat", "snapshot", "layer")
     assert "not unique" in found["nonunique_share"].attrs["long_name"]
     assert (found["nonunique_share"].sel(layer="one") >= 0).all()
+
+
+def test_anchors_that_are_a_choice_are_missing_in_the_table(tmp_path: Path) -> None:
+    """In layer `few` of three units the cone of 24 points is everything; in layer `one` it is not."""
+    with waterjar.Recorder(tmp_path / "run", {}, seeds=[7, 8], eval_sets={"a": 0, "b": 0}, tasks=["first"]) as recorder:
+        recorder.once("probe_samples", label=LABELS)
+        few = np.random.default_rng(1).standard_normal((2, 2, 12, 3))
+        recorder.log(
+            train_task="first", epoch=0, performance={"accuracy": np.zeros((2, 2))},
+            snapshot={"features": {"few": few, "one": FEATURES[0]}},
+        )  # fmt: skip
+    found = geometry.measure(waterjar.open_run(tmp_path / "run"), **SETTINGS)
+    of_few, of_one = found.sel(layer="few"), found.sel(layer="one")
+    for name in ("radius", "axis_alignment", "capacity_approx", "utility", "inactive_share", "manifold_dimension"):
+        assert {REASONS[code] for code in of_few[f"{name}_reason"].values.ravel()} == {"inside_cone"}, name
+        assert np.isfinite(of_one[name]).all(), name
+    assert np.isfinite(of_few["capacity"]).all() and np.isfinite(of_few["capacity_se"]).all()
+    assert (of_few["inside_share"] > 0.9).all() and (of_one["inside_share"] == 0).all()
+    assert (found["left_out_draws"] == 0).all()
+    assert {REASONS[code] for code in found["radius_final_reason"].values} == {"inside_cone"}
+
+
+def test_what_goes_together_by_arithmetic() -> None:
+    """capacity = utility (1 + R^-2) / D; the formula without utility; b and c; the two conventions of an alignment."""
+    for one, other in (
+        ("capacity", "capacity_approx"),
+        ("capacity", "dimension"),
+        ("capacity", "radius"),
+        ("capacity", "utility"),
+        ("capacity_approx", "dimension"),
+        ("capacity_approx", "radius"),
+        ("dimension", "radius"),
+        ("radius", "utility"),
+        ("capacity_relative_error", "simulated_capacity"),
+        ("axis_alignment", "axis_alignment_inner"),
+        ("center_alignment", "center_alignment_inner"),
+        ("center_axis_alignment", "center_axis_alignment_inner"),
+    ):
+        assert coupled(one, other) and coupled(other, one), (one, other)
+    for one, other in (
+        ("capacity", "simulated_capacity"),
+        ("radius", "axis_alignment"),
+        ("capacity", "inactive_share"),
+    ):
+        assert not coupled(one, other), (one, other)
 
 
 def test_subsamples_are_the_same_over_time(run: waterjar.Run) -> None:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry.inputs import at_least, real_points, sortable_labels
+from waterjar.diagnose.geometry.refined import refine
 from waterjar.diagnose.geometry.solver.layout import EXACT, GRAM, ROWS
 from waterjar.diagnose.geometry.solver.points import LONG, SHORT, runs_of, unit_vectors
 from waterjar.diagnose.geometry.solver.projection import project_many
@@ -29,6 +31,8 @@ Flags = NDArray[np.bool_]
 
 KKT_LIMIT = 1e-9
 """A projection with a larger scaled residual is no result."""
+GAP_LIMIT = 1e-6
+"""Residual times sum |beta| / |t| bounds how far |p|^2 / |t|^2 may be off: beyond this, too, a draw is refined."""
 GRAM_POINTS = 8192
 """With more points, products are taken when needed: the Gram matrix would fill the memory."""
 _RESOLVED = 1e-11  # a residual above is worked on with orthogonalised points ...
@@ -55,6 +59,8 @@ class Manifolds:
     """(point) its row in the array that was given"""
     names: NDArray[np.generic]
     """(manifold) its label"""
+    points: Floats
+    """(point, dimension) as they were given, or centred; never rounded, as unit vectors are"""
     exponent: int = 0
     """lengths are norms * 2**exponent: 0 unless their squares could not be written as float64"""
 
@@ -92,18 +98,18 @@ def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> 
         x, names = given[order], names[order]
         count = runs_of(codes[order], owner, begins)
     offsets = begins[: count + 1]
-    units, norms, exponent = _unit_vectors(x, center)
-    return Manifolds(units, norms, owner, offsets, order, names[offsets[:-1]], exponent)
+    units, norms, x, exponent = _unit_vectors(x, center)
+    return Manifolds(units, norms, owner, offsets, order, names[offsets[:-1]], x, exponent)
 
 
-def _unit_vectors(x: Floats, center: bool) -> tuple[Floats, Floats, int]:
-    """Unit vectors, lengths, and the power of two that the lengths are divided by."""
+def _unit_vectors(x: Floats, center: bool) -> tuple[Floats, Floats, Floats, int]:
+    """Unit vectors, lengths, what they are of, and the power of two that the lengths are divided by."""
     if not center:
         units, norms = room(x.shape), np.empty(len(x))
         if unit_vectors(np.ascontiguousarray(x), units, norms):
-            return units, norms, 0
+            return units, norms, x, 0
     if not np.isfinite(x).all():
-        return np.full(x.shape, np.nan), np.full(len(x), np.nan), 0
+        return np.full(x.shape, np.nan), np.full(len(x), np.nan), x, 0
     peak = float(np.abs(x).max())
     exponent = int(np.frexp(peak)[1]) if peak > 0 and not SHORT < peak < LONG else 0
     down = exponent  # what lengths are still to be divided by
@@ -118,7 +124,7 @@ def _unit_vectors(x: Floats, center: bool) -> tuple[Floats, Floats, int]:
     lengths = np.sqrt(np.vecdot(rows, rows))
     units = np.divide(rows, lengths[:, None], out=np.zeros_like(x), where=lengths[:, None] > 0)
     norms = np.where(lengths > 0, np.maximum(np.ldexp(lengths, powers - down), _SHORTEST), 0.0)
-    return units, norms, exponent
+    return units, norms, x, exponent
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ class Projections:
     size: Floats
     """(draw) sum of |beta|"""
     residual: Floats
-    """(draw) largest violation of the KKT conditions, divided by |x_i| |t|"""
+    """(draw) largest violation of the KKT conditions, divided by |x_i| |t|; of a refined draw, that before rounding"""
     margin: Floats
     """(draw) the smallest |beta|, or |u . (t - p)| of points outside the support, if it was asked for; 0: unknown"""
     nearest: Integers
@@ -159,6 +165,13 @@ class Projections:
     """(draw, manifold) whether it has an anchor"""
     own: Floats
     """(draw, manifold, manifold) inner products of the anchors"""
+    refined: Floats
+    """(draw, dimension) p of draws that were refined, which rounded coefficients do not give; else NaN; or empty"""
+
+    def only(self, draws: Integers) -> Projections:
+        """Some of the draws."""
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("of", "gram")}
+        return replace(self, **{name: array[draws] if len(array) else array for name, array in given.items()})
 
     def weights(self) -> Floats:
         """Beta (draw, point), the points as sorted in `of`."""
@@ -175,7 +188,8 @@ class Projections:
 
     def points(self) -> Floats:
         """P (draw, dimension)."""
-        return self.weights() @ self.of.units
+        p = self.weights() @ self.of.units
+        return np.where(np.isnan(self.refined), p, self.refined) if self.refined.size else p
 
 
 def project(
@@ -236,6 +250,7 @@ def project(
         _solve_again(found, exact, EXACT, workers, onward=True)
     if len(hard):  # it may have been the way that was hard, and another start has another way
         _solve_again(found, hard, first, workers, onward=True)
+        found = _refined(found, hard[_is_doubtful(found)[hard]])
     return found
 
 
@@ -243,6 +258,14 @@ def _is_hard(found: Projections) -> NDArray[np.bool_]:
     """(draw) what the Gram matrix cannot resolve."""
     hard: NDArray[np.bool_] = (found.residual > _RESOLVED) | (found.size > _CANCELLING * found.scale)
     return hard
+
+
+def _is_doubtful(found: Projections) -> NDArray[np.bool_]:
+    """(draw) whose projection may be off by more than `KKT_LIMIT` or `GAP_LIMIT`."""
+    with np.errstate(invalid="ignore"):
+        gap = found.residual * found.size
+    fine: NDArray[np.bool_] = (found.residual <= KKT_LIMIT) & (gap <= GAP_LIMIT * found.scale)
+    return ~fine
 
 
 def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *, onward: bool = False) -> None:
@@ -261,6 +284,34 @@ def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *
         for name in ("count", "members", "beta", "square", "size", "residual", "nearest", "mixing", "active", "own"):
             getattr(found, name)[some[taken]] = getattr(solved, name)[taken]
         found.margin[some if found.margin.size else []] = 0.0
+
+
+def _refined(found: Projections, draws: Integers) -> Projections:
+    """These draws solved again with twice the digits, where that has an end: see `refined`."""
+    of = found.of
+    p = np.full((len(found.t) if len(draws) else 0, found.t.shape[1]), np.nan)
+    for q in draws.tolist():
+        signs = found.y[q, of.owner]
+        solved = refine(of.points, signs, found.t[q], found.members[q, : found.count[q]])
+        if solved is None:
+            continue
+        members, k, p[q] = solved.members, len(solved.members), solved.p
+        found.count[q], found.members[q, :k], found.beta[q, :k] = k, members, signs[members] * solved.beta
+        found.square[q], found.size[q], found.residual[q] = solved.p @ solved.p, solved.beta.sum(), solved.residual
+        if found.margin.size:
+            found.margin[q] = 0.0
+        if found.nearest.size:
+            gain = of.norms * solved.g
+            found.nearest[q] = [int(a + gain[a:b].argmax()) for a, b in pairwise(of.offsets.tolist())]
+        if found.own.size:
+            lam = np.zeros((of.count, k))
+            lam[of.owner[members], np.arange(k)] = solved.beta / of.norms[members]
+            total = lam.sum(axis=1, keepdims=True)
+            weights = lam / np.where(total > 0.0, total, 1.0) * of.norms[members]
+            anchors = weights @ of.units[members]
+            found.active[q] = total[:, 0] > 0.0
+            found.mixing[q, :k], found.own[q] = weights.sum(axis=0), anchors @ anchors.T
+    return replace(found, refined=p)
 
 
 def kinds(found: Projections) -> Integers:
@@ -303,7 +354,8 @@ def _unfilled(
     mixing, active = room((draws, slots if anchors else 0)), np.empty((draws, many), np.bool_)
     own = room((draws, many, many))
     return Projections(
-        of, t, y, scale, products, gram, *supports, square, size, residual, *asked, mixing, active, own
+        of, t, y, scale, products, gram, *supports, square, size, residual, *asked, mixing, active, own,
+        np.empty((0, t.shape[1])),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -48,8 +48,14 @@ PAIRS = ("center_cosine", "axis_cosine", "center_axis_cosine", "center_inner", "
 """The measures of pairs of manifolds."""
 PER_MANIFOLD = ("manifold_dimension", "manifold_radius", "manifold_inactive_share")
 """The measures of each manifold."""
-NUMBERS = (*SCALARS, *PER_MANIFOLD, *PAIRS, "nonunique_share", "support", "kkt")
+OF_PROJECTIONS = ("nonunique_share", "inside_share", "left_out_draws", "support", "kkt")
+"""What is known of the projections themselves, whichever anchors they have."""
+NUMBERS = (*SCALARS, *PER_MANIFOLD, *PAIRS, *OF_PROJECTIONS)
 """All numbers of a geometry, by name."""
+FEW = 0.05
+"""The share of draws that may be left out unsolved, or have a t inside the cone, before numbers are missing for it."""
+INSIDE = 1e-9
+"""t is inside the cone where |t - p| is below this share of |t|, but for its part that is orthogonal to all points."""
 _NO_ERROR = "one pair of draws alone has no standard error, nor has a radius of zero"
 
 
@@ -65,12 +71,16 @@ class Geometry(Mapping[str, Result]):
     | center_axis_cosine | (centre's manifold, axis' manifold) |
     | center_inner, axis_inner, center_axis_inner | the same with absolute inner products |
     | nonunique_share | share of draws in which lam is not the only solution |
+    | inside_share | share of draws in which t is inside the cone, and the anchors are one choice of many |
+    | left_out_draws | number of draws that could not be solved (KKT residual above 1e-9), and count in no mean |
     | support | mean number of points with a positive coefficient |
-    | kkt | largest scaled residual of the projections |
+    | kkt | largest scaled residual of the projections that count |
 
     Where lam is not the only solution, a point outside the support has u . (t - p) = 0 up to rounding and depends on
-    the support, as all do where t is inside of the cone. Capacity is the same for all solutions; dimension, radius and
-    alignments are those of the one that the solver takes.
+    the support. Capacity is the same for all solutions. A point that stands twice changes no anchor. Where t, or the
+    part of it in the span of the points, is inside the cone, all points are such points, and the anchors are whatever
+    the solver takes: where that is so in more than 5 % of the draws, all that is made of anchors is missing
+    (`inside_cone`).
     """
 
     numbers: Mapping[str, Any]
@@ -91,18 +101,18 @@ class Geometry(Mapping[str, Result]):
     def __getitem__(self, name: str) -> Result:
         if name not in NUMBERS:
             raise KeyError(name)
-        value = self.numbers[name]
+        value, lost = self.numbers[name], self.numbers["left_out_draws"]
+        n = self.n_t if math.isnan(lost) else self.n_t - int(lost)
+        fewer = f"{int(lost)} of {self.n_t} draws could not be solved, and are left out" if n < self.n_t else ""
         if isinstance(value, np.ndarray):
             missing = np.isnan(value)
-            note = self.note if missing.any() else ""
-            return Result(
-                value, np.where(missing, np.uint8(REASONS.index(self.reason)), np.uint8(0)), self.n_t, note=note
-            )
+            note = self.note if missing.any() else fewer
+            return Result(value, np.where(missing, np.uint8(REASONS.index(self.reason)), np.uint8(0)), n, note=note)
         error = self.numbers.get(f"{name}_se", math.nan)
         if math.isnan(value):
-            return Result(value, self.reason, self.n_t, error, note=self.note)
+            return Result(value, self.reason, n, error, note=self.note)
         lacks = name in SCALARS and math.isnan(error)
-        return Result(value, n=self.n_t, standard_error=error, note=_NO_ERROR if lacks else "")
+        return Result(value, n=n, standard_error=error, note=_NO_ERROR if lacks else fewer)
 
     def __iter__(self) -> Iterator[str]:
         return iter(NUMBERS)
@@ -170,15 +180,17 @@ def geometry_of(
     asked = n, dichotomies, inactive, center
     if found.own.shape[1] == 0:
         raise WaterjarError("these projections have no anchors: they must be asked for, by project(..., anchors=True)")
-    worst = float(found.residual.max())
-    if not worst <= KKT_LIMIT:
-        bad = int((~(found.residual <= KKT_LIMIT)).sum())
-        largest = float((found.size / found.scale).max())
+    fine = found.residual <= KKT_LIMIT
+    failed = n - int(np.count_nonzero(fine))
+    if failed > FEW * n:
         note = (
-            f"{bad} of {n} projections have a KKT residual above {KKT_LIMIT:g}, up to {worst:.1e}: their "
-            f"coefficients, up to {largest:.0e} |t|, cancel, and rounded to float64 they were not brought nearer"
+            f"{failed} of {n} projections have a KKT residual above {KKT_LIMIT:g}, up to "
+            f"{found.residual.max():.1e}, also with twice the digits: points differ by rounding only"
         )
-        return _missing(of, "undefined", note, *asked)
+        return _missing(of, "unsolved", note, *asked)
+    if failed:
+        fine = np.repeat(fine.reshape(-1, 2).all(axis=1), 2) if paired else fine
+        found = found.only(np.flatnonzero(fine))
     if not found.square.any():
         return _missing(of, "undefined", "no point is ever active: E|p|^2 is 0", *asked)
     support, (own, mixed, centers), to_center, along, active, draws = _products(found, inactive)
@@ -188,11 +200,39 @@ def geometry_of(
     kernel.measure_draws(own, mixed, centers, along, used, draws, table, parts, solved, sums)
     shift = shifts(found, support, (own, mixed, centers), to_center, used, draws, solved)
     result: dict[str, Any] = summary(found.square, (table, parts, sums), used, active, centers, draws, shift, paired)
+    kept, free = len(found.t), kinds(found) == ONE_OF_MANY
+    inside = _count_inside(found, np.flatnonzero(free)) if free.any() else 0
     result.update(
-        nonunique_share=int((kinds(found) == ONE_OF_MANY).sum()) / n, support=int(found.count.sum()) / n, kkt=worst
+        nonunique_share=int(free.sum()) / kept,
+        inside_share=inside / kept,
+        left_out_draws=float(n - kept),
+        support=int(found.count.sum()) / kept,
+        kkt=float(found.residual.max()),
     )
     _scale_back(result, of.exponent)
-    return Geometry(result, of.names, of.sizes, *asked)
+    if inside <= FEW * kept:
+        return Geometry(result, of.names, of.sizes, *asked)
+    note = f"t is inside the cone in {inside} of {kept} draws, where many anchors are as good: these are one choice"
+    chosen = _missing(of, "inside_cone", note, *asked)
+    stays = {name: result[name] for name in (*OF_PROJECTIONS, "capacity", "capacity_se")}
+    return replace(chosen, numbers={**chosen.numbers, **stays})
+
+
+def _count_inside(found: Projections, draws: Integers) -> int:
+    """In how many of these draws t is inside the cone, and its coefficients are not the only ones.
+
+    They are if every point is in the support, but for those that stand twice in their manifold.
+    """
+    of, some = found.of, found.only(draws)
+    rest = some.t - some.points()
+    near = np.flatnonzero(np.abs(rest @ of.units.T).max(axis=1, initial=0.0) <= INSIDE * some.scale)
+    if len(near) == 0:
+        return 0
+    _, lengths, axes = np.linalg.svd(of.units, full_matrices=False)
+    span = axes[lengths > lengths[0] * max(of.units.shape) * np.finfo(np.float64).eps]  # dead units have no part in it
+    inside = np.linalg.norm(rest[near] @ span.T, axis=1) <= INSIDE * some.scale[near]
+    distinct = len(np.unique(np.column_stack([of.owner, of.points + 0.0])[of.norms > 0], axis=0))
+    return int((inside & (some.count[near] < distinct)).sum())
 
 
 def _scale_back(result: dict[str, Any], exponent: int) -> None:

@@ -22,34 +22,47 @@ class _Measure(NamedTuple):
     range: tuple[float, float]
     symbol: str = ""
     matters: int = 0
+    made_of: tuple[str, ...] = ()
 
 
+_FACTORS = ("utility", "dimension", "radius")
 _MEASURES = {
     "capacity": _Measure(
-        "manifold capacity", "P / E|p|^2, p the projection of t on the cone", "higher", (0, _INF), "alpha", 1
+        "manifold capacity", "P / E|p|^2, p the projection of t on the cone", "higher", (0, _INF), "alpha", 1, _FACTORS
     ),
-    "capacity_approx": _Measure("capacity by the formula without utility", "(1 + R^-2) / D", "higher", (0, _INF)),
-    "dimension": _Measure("effective dimension of the manifolds", "E[b] / P", "lower", (0, _INF), "D", 2),
-    "radius": _Measure("effective radius of the manifolds", "sqrt(E[c] / E[b - c])", "lower", (0, _INF), "R", 3),
+    "capacity_approx": _Measure(
+        "capacity by the formula without utility", "(1 + R^-2) / D", "higher", (0, _INF), made_of=_FACTORS[1:]
+    ),
+    "dimension": _Measure("effective dimension of the manifolds", "E[b] / P", "lower", (0, _INF), "D", 2, ("E[b]",)),
+    "radius": _Measure(
+        "effective radius of the manifolds", "sqrt(E[c] / E[b - c])", "lower", (0, _INF), "R", 3, ("E[b]", "E[c]")
+    ),
     "utility": _Measure(
         "projection that axes explain, relative to all of it; above 1 where centres work against axes", "E[c] / E[a]",
-        "none", (0, _INF),
+        "none", (0, _INF), made_of=("E[c]",),
     ),
     "center_alignment": _Measure(
-        "cosine of centres, mean over pairs", "E cos(S0_mu, S0_nu), mu != nu", "lower", (-1, 1)
+        "cosine of centres, mean over pairs", "E cos(S0_mu, S0_nu), mu != nu", "lower", (-1, 1),
+        made_of=("S0 . S0",),
     ),
-    "axis_alignment": _Measure("cosine of axes, mean over pairs", "E cos(S1_mu, S1_nu), mu != nu", "lower", (-1, 1)),
+    "axis_alignment": _Measure(
+        "cosine of axes, mean over pairs", "E cos(S1_mu, S1_nu), mu != nu", "lower", (-1, 1), made_of=("S1 . S1",)
+    ),
     "center_axis_alignment": _Measure(
-        "cosine of centres and axes, mean over pairs", "E cos(S0_mu, S1_nu), mu != nu", "lower", (-1, 1)
+        "cosine of centres and axes, mean over pairs", "E cos(S0_mu, S1_nu), mu != nu", "lower", (-1, 1),
+        made_of=("S0 . S1",),
     ),
     "center_alignment_inner": _Measure(
-        "absolute inner product of centres, mean over pairs", "E |S0_mu . S0_nu|, mu != nu", "lower", (0, _INF)
+        "absolute inner product of centres, mean over pairs", "E |S0_mu . S0_nu|, mu != nu", "lower", (0, _INF),
+        made_of=("S0 . S0",),
     ),
     "axis_alignment_inner": _Measure(
-        "absolute inner product of axes, mean over pairs", "E |S1_mu . S1_nu|, mu != nu", "lower", (0, _INF)
+        "absolute inner product of axes, mean over pairs", "E |S1_mu . S1_nu|, mu != nu", "lower", (0, _INF),
+        made_of=("S1 . S1",),
     ),
     "center_axis_alignment_inner": _Measure(
-        "absolute inner product of centres and axes, mean over pairs", "E |S0_mu . S1_nu|, mu != nu", "lower", (0, _INF)
+        "absolute inner product of centres and axes, mean over pairs", "E |S0_mu . S1_nu|, mu != nu", "lower",
+        (0, _INF), made_of=("S0 . S1",),
     ),
     "inactive_share": _Measure(
         "share of draws in which a manifold has no anchor", "P(sum lam = 0)", "none", (0, 1)
@@ -59,11 +72,16 @@ _BESIDE = {
     "capacity": {
         "nonunique_share": Beside(
             long_name="share of draws in which the anchors' coefficients are not unique",
-            attributes={
-                "comment": "capacity is the same for all; dimension, radius and alignments are those of the one that "
-                "was found"
-            },
-        )
+            attributes={"comment": "capacity is the same for all; a point that stands twice changes no anchor"},
+        ),
+        "inside_share": Beside(
+            long_name="share of draws in which t is inside the cone",
+            attributes={"comment": "anchors are the solver's choice there: above 5 % what is made of them is missing"},
+        ),
+        "left_out_draws": Beside(
+            long_name="draws that count in no mean",
+            attributes={"comment": "not solved to a KKT residual of 1e-9: above 5 % everything is missing"},
+        ),
     },
     "dimension": {"manifold_dimension": Beside(("manifold",), "effective dimension of each manifold")},
     "radius": {"manifold_radius": Beside(("manifold",), "effective radius of each manifold")},
@@ -87,6 +105,7 @@ def _declare(name: str, about: _Measure, beside: Mapping[str, Beside]) -> None:
         symbol=about.symbol,
         matters=about.matters,
         beside=beside,
+        made_of=about.made_of,
     )
     def measured(geometry: SnapshotGeometry) -> tuple[Result, dict[str, Result]]:
         more = {
@@ -129,7 +148,7 @@ def _simulated_capacity(geometry: SnapshotGeometry) -> tuple[Result, dict[str, R
     citation=_GLUE,
     needs=_NEEDS,
     summary="capacity_relative_error_final",
-    made_of=("capacity",),
+    made_of=("capacity", "simulated_capacity"),
 )
 def _capacity_relative_error(geometry: SnapshotGeometry) -> Result:
     simulated, capacity = geometry.simulated["capacity"], geometry["capacity"]
