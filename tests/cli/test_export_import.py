@@ -97,8 +97,12 @@ def test_several_runs(study: Path, tmp_path: Path) -> None:
 
 
 def test_csv(study: Path, tmp_path: Path) -> None:
-    run("export", study, "--format", "csv", "--out", tmp_path / "x.csv")
-    assert (tmp_path / "x.csv").read_text().startswith("method,seed,epoch_eff,split,acc,loss\n")
+    told = run("export", study, "--format", "csv", "--out", tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().startswith("method,seed,epoch_eff,split,acc,loss,step,task,epoch,")
+    assert "not in it: group features" in told and "not in it: settings, provenance and seals" in told
+    run("import", tmp_path / "x.csv", "--format", "csv", "--out", tmp_path / "x")
+    cells = {run.seeds[0]: run for run in waterjar.open_study(tmp_path / "x")}
+    assert list(cells[11].attributes["eval_sets"]) == ["task_000", "task_001", "task_002"]
     (tmp_path / "y.csv").write_text("method,seed,epoch_eff,split,acc\nsgd,1,0,t1_all,0.5\n")
     assert f"wrote {tmp_path / 'y'}" in run("import", tmp_path / "y.csv", "--format", "csv", "--out", tmp_path / "y")
     assert len(waterjar.open_study(tmp_path / "y")) == 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NAME = "export"
 FORMATS = {
     "seed": "results/{dataset}/{algorithm}/task_000 ...: a folder per task, numpy files and pickles",
-    "csv": "a tidy timeline: method, seed, epoch_eff, split, acc, top5, loss",
+    "csv": "a tidy timeline: method, seed, epoch_eff, split, acc, top5, loss; tasks and more where it needs them",
 }
 Format = Annotated[str, typer.Option("--format", help="; ".join(f"{name}: {text}" for name, text in FORMATS.items()))]
 
@@ -51,9 +51,9 @@ def command(
         raise WaterjarError("--set is for the analyses: expected --analyses beside it")
     study = runs_at(path, where)
     if kind == "csv":
-        from waterjar.run.formats.timeline_csv import to_csv  # noqa: PLC0415
+        from waterjar.run.formats.timeline_csv import left_out, to_csv  # noqa: PLC0415
 
-        told = [{"path": str(to_csv(study, out)), "notes": []}]
+        told = [{"path": str(to_csv(study, out)), "notes": left_out(study)}]
     else:
         told = _seed_layouts(
             study, out, dataset, algorithm, layer, settings_by_family(sets, FAMILIES) if analyses else None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import waterjar
-from waterjar import Recorder, WaterjarError
+from waterjar import Recorder, WaterjarError, missing
+from waterjar.run.formats.timeline import MEASURES, SPLITS
+from waterjar.run.formats.timeline_csv import left_out
 
 HEADER = "method,seed,epoch_eff,split,acc,top5,loss\n"
+PLACES = "method,seed,epoch_eff,split,acc,step,task,epoch,total_epoch,eval_task,tasks\n"
 GOOD = HEADER + (
     "derpp,42,0,t1_all,0.5,0.9,1.25\n"
     "derpp,42,0,t2_shortcut_normal,0.1,,2.5\n"
@@ -79,7 +83,16 @@ def test_every_float_survives(values: list[float], tmp_path_factory: pytest.Temp
         (HEADER + "a,1,0,t1_all,0.5\n", r"line 2: 5 cells, the header has 7"),
         (HEADER, "has a header and no line below"),
         ("", r"line 1: columns \[\]"),
-        ("method,seed,epoch,split,acc\n", r"line 1: column 'epoch' is unknown: did you mean 'epoch_eff'"),
+        ("method,seed,epoch_ef,split,acc\n", r"line 1: column 'epoch_ef' is unknown: did you mean 'epoch_eff'"),
+        ("method,seed,epoch,split,acc\n", r"line 1: columns .*: expected each of .*'epoch_eff'"),
+        (PLACES + 'a,1,0,x,.5,0,p,0,0,q,"[""p""]"\n', r"line 2: eval_task of split 'x' 'q' is unknown"),
+        (PLACES + 'a,1,0,x,.5,0,q,0,0,,"[""p""]"\n', r"line 2 and below: train_task 'q' is unknown"),
+        (PLACES + "a,1,0,x,.5,0,p,0,0,,[p\n", r"line 2: tasks '\[p': expected a JSON list of names"),
+        (PLACES + "a,1,0,x,.5,0,p,0,0,,[]\n", r"line 2: tasks '\[\]': expected a JSON list of names"),
+        (PLACES + "a,1,0,x,.5,0.5,p,0,0,,[]\n", r"line 2: step '0.5' is not a whole number"),
+        (PLACES + 'a,1,0,x,.5,0,p,1,1,,"[""p""]"\na,1,0,x,.5,1,p,0,0,,\n', r"total_epoch=0.0 goes backwards"),
+        (PLACES + "a,1,0,x,.5,0,p,0,0,,\na,1,0,y,.5,0,p,1,1,,\n", r"line 3: another line .* other epochs"),
+        (PLACES + "a,1,0,x,.5,0,p,0,0,,\na,1,0,x,.5,0,p,0,0,,\n", r"line 3: \(0, 'x'\) stands already in line 2"),
         ("method,seed,split,acc\n", r"line 1: columns .* each of"),
         (HEADER + 'a,1,0,"t1_all,0.5,,\n', "is not a CSV file"),
     ],
@@ -106,12 +119,104 @@ def test_own_splits_and_odd_names(tmp_path: Path) -> None:
     assert all("/" not in entry.name for entry in study.entries)
 
 
-def test_out_keeps_what_was_known_when_the_last_task_began(tmp_path: Path) -> None:
-    with Recorder(tmp_path / "run", {"learner": "er"}, eval_sets=["t1_all"], tasks=2, seeds=[4, 5]) as recorder:
-        for task, epoch, value in ((0, 0, 0.1), (0, 1, 0.2), (1, 0, 0.3), (1, 1, 0.4)):
-            recorder.log(train_task=task, epoch=epoch, performance={"accuracy": [[value, value]]})
+def test_epochs_of_the_first_task_are_lines_of_their_own(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run", {"learner": "er"}, eval_sets={"t1_all": 0}, tasks=2, seeds=[4, 5]) as recorder:
+        for task, epoch, value in ((0, 0, 0.1), (0, 1, 0.2), (1, 1, 0.4)):
+            recorder.log(train_task=task, epoch=epoch, performance={"macro_accuracy": [[value, value]]})
     lines = waterjar.to_csv(waterjar.open_run(tmp_path / "run"), tmp_path / "out.csv").read_text().splitlines()
-    assert lines[1:] == ["er,4,0.0,t1_all,0.3", "er,4,1.0,t1_all,0.4", "er,5,0.0,t1_all,0.3", "er,5,1.0,t1_all,0.4"]
+    assert lines[:4] == [
+        "method,seed,epoch_eff,split,acc,macro_acc,step,task,epoch,total_epoch,eval_task,tasks",
+        'er,4,0.0,t1_all,,0.1,0,0,0.0,0.0,0,"[""0"", ""1""]"',
+        "er,4,0.0,t1_all,,0.2,1,0,1.0,1.0,0,",
+        "er,4,1.0,t1_all,,0.4,2,1,1.0,2.0,0,",
+    ]
+    assert len(lines) == 7
+
+
+def test_columns_are_added_only_where_they_are_needed(tmp_path: Path) -> None:
+    study = read(tmp_path, GOOD)
+    assert waterjar.to_csv(study, tmp_path / "x.csv").read_text().splitlines()[0] + "\n" == HEADER
+    with Recorder(study.path / "more", {"learner": "er"}, eval_sets={"t2_all_normal": 0}) as recorder:
+        recorder.log(epoch=0, performance={"accuracy": 0.5})  # its task is not what its name says
+    assert waterjar.to_csv(waterjar.open_study(study.path), tmp_path / "y.csv").read_text().startswith(PLACES[:28])
+    assert "eval_task" in (tmp_path / "y.csv").read_text()
+
+
+def test_what_has_no_place_in_it_is_told(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "s" / "a", {}, eval_sets=["x"], classes=["p", "q"]) as recorder:
+        performance = {"accuracy": 0.5, "class_accuracy": {"x": [0.5, 0.5]}}
+        recorder.log(epoch=0, performance=performance, train={"loss": 1.0})
+    with Recorder(tmp_path / "s" / "b", {"lr": 1}) as recorder:
+        recorder.log(epoch=0, train={"loss": 1})
+    told = left_out(waterjar.open_study(tmp_path / "s"))
+    assert told[:3] == ["class_accuracy (per class)", "group train", "b: it has evaluated nothing"]
+    assert "settings, provenance and seals" in told[3] and len(told) == 4
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6).filter(
+    lambda name: name != "joint"
+)
+REASONS = st.sampled_from(["empty_set", "not_recorded", "undefined"]).map(missing)
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> dict[str, Any]:
+    """Whatever a Recorder takes: tasks, splits of any name and task, epochs, seeds, measures, values or reasons."""
+    tasks = draw(st.just(["t1", "t2"]) | st.lists(NAMES, min_size=1, max_size=3, unique=True))
+    splits = draw(st.lists(st.sampled_from(SPLITS) | NAMES, min_size=1, max_size=3, unique=True))
+    sets = {split: draw(st.integers(-1, len(tasks) - 1)) for split in splits}
+    measures = draw(st.lists(st.sampled_from(sorted(MEASURES.values())), min_size=1, unique=True))
+    seeds = draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=2, unique=True))
+    steps = []
+    for task in draw(st.sampled_from([tasks, tasks[-1:], ["joint"]])):
+        epochs = draw(st.lists(st.floats(0, 100, width=32), min_size=1, max_size=3, unique=True).map(sorted))
+        for epoch in epochs:
+            numbers = {name: st.floats(0, 1 if name != "loss" else None) | st.just(np.nan) for name in measures}
+            cells = {name: REASONS | st.lists(one, min_size=len(seeds), max_size=len(seeds))
+                     for name, one in numbers.items()}  # fmt: skip
+            performance = {name: {split: draw(cells[name]) for split in splits} for name in measures}
+            steps.append({"train_task": task, "epoch": epoch, "performance": performance})
+    return {"tasks": tasks, "eval_sets": sets, "seeds": seeds, "steps": steps, "name": draw(NAMES)}
+
+
+@settings(max_examples=25, deadline=None)
+@given(drawn=st.lists(recordings(), min_size=1, max_size=2, unique_by=lambda one: one["name"]))
+def test_out_and_in_again_is_the_same_performance(
+    drawn: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("csv")
+    for number, one in enumerate(drawn):
+        kept = {key: one[key] for key in ("tasks", "eval_sets", "seeds")}
+        with Recorder(folder / "s" / str(number), {"method": one["name"]}, provenance=False, **kept) as recorder:
+            for step in one["steps"]:
+                recorder.log(**step)
+    study = waterjar.open_study(folder / "s")
+    again = waterjar.from_csv(waterjar.to_csv(study, folder / "x.csv"), folder / "again")
+    names = study.cell_names
+    found = {(run.config["method"], run.seeds[0]): run for run in again}
+    assert set(found) == {(names[run.cell_id], seed) for run in study for seed in run.seeds}
+    for run in study:
+        for repeat, seed in enumerate(run.seeds):
+            copy = found[names[run.cell_id], seed]
+            assert copy.attributes["tasks"] == run.attributes["tasks"]
+            assert list(copy.attributes["eval_sets"].items()) == list(run.attributes["eval_sets"].items())
+            left, right = run.load("performance").isel(repeat=repeat), copy.load("performance").isel(repeat=0)
+            for name in ("step", "train_task", "train_task_index", "epoch", "total_epoch", "effective_epoch"):
+                assert left[name].values.tolist() == right[name].values.tolist()
+            for name in {*left.data_vars, *right.data_vars} - {name for name in left.variables if "_reason" in name}:
+                if str(name).endswith("_reason"):
+                    continue
+                for data, other in ((left, right), (right, left)):
+                    if name not in data:  # nobody recorded a value of it
+                        assert np.isnan(other[name]).all() and (other[f"{name}_reason"] == 1).all()
+                if name in left and name in right:
+                    np.testing.assert_array_equal(left[name].values, right[name].values)
+                    np.testing.assert_array_equal(why(left, name), why(right, name))
+
+
+def why(data: Any, name: Any) -> Any:
+    """Codes of reasons; a variable that lacks nothing has none."""
+    return data[f"{name}_reason"].values if f"{name}_reason" in data else np.zeros(data[name].shape)
 
 
 def test_nothing_to_write(tmp_path: Path) -> None:

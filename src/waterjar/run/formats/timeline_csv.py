@@ -1,84 +1,64 @@
-"""Tidy timelines: method, seed, epoch_eff, split, acc[, top5, loss], one evaluation a line.
+"""Tidy timelines as CSV: method, seed, epoch_eff, split, acc[, top5, loss, ...], one evaluation a line.
 
-The layout in which results of the field are passed around. In and out again gives the same bits.
+The layout in which results of the field are passed around. It knows no tasks: `epoch_eff` counts epochs of the last
+one, and the names of the splits of the Einstellung experiment say the rest. Where that does not hold a study, columns
+are added: step, task, epoch, total_epoch, eval_task (the task that the split belongs to), tasks (all of a run, as JSON,
+on its first line). Out and in again gives the same performance, to the bit.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.formats.timeline import MEASURES, SPLITS, Step, Timeline, Value, seed_form, timelines
 from waterjar.run.identity import digest
 from waterjar.run.reader import Run
-from waterjar.run.recorder import Recorder
-from waterjar.run.schema import missing
+from waterjar.run.schema import REASONS, variables_of
 from waterjar.run.study import Study, create_study, method_of, open_study
 
-SPLITS = (
-    "t1_all",
-    "t2_all_normal",
-    "t2_shortcut_normal",
-    "t2_shortcut_masked",
-    "t2_nonshortcut_normal",
-    "t2_validation",
-    "t2_shortcut_clean",
-    "t2_shortcut_random_mask",
-    "t2_nonshortcut_masked",
-    "t2_nonshortcut_patched",
-)
-"""The evaluation sets of the Einstellung experiment; other splits are named by the caller."""
-
-_COLUMNS = {"acc": "accuracy", "top5": "top5_accuracy", "loss": "loss"}
 _REQUIRED = ("method", "seed", "epoch_eff", "split", "acc")
+_PLACES = ("step", "task", "epoch", "total_epoch", "eval_task", "tasks")
+_SHARES = tuple(column for column in MEASURES if column != "loss")
 
-Key = tuple[str, int, float, str]
+Line = tuple[str, dict[str, str]]
+"""Where it stands, and its cells by column."""
 
 
-def from_csv(file: str | os.PathLike[str], out: str | os.PathLike[str], *, splits: Sequence[str] = SPLITS) -> Study:
+def from_csv(
+    file: str | os.PathLike[str], out: str | os.PathLike[str], *, splits: Sequence[str] | None = None
+) -> Study:
     """Turn a timeline into a study: one sealed run per method and seed, in the directory `out`.
 
-    The lines of a run may come in any order. Duplicate keys, unknown splits and cells that are not numbers
-    are errors with their line; nothing is written then. An empty cell is a missing value.
+    The lines of a run may come in any order. Duplicate keys, unknown splits and cells that are not numbers are errors
+    with their line; nothing is written then. An empty cell is a value that was not recorded; the name of another
+    reason (`empty_set`, say) is one that is missing for that reason. `splits` are the names to expect: by default those
+    of the Einstellung experiment, or, where the table says which task a split belongs to, any.
     """
     if isinstance(splits, str):
         raise WaterjarError(f"splits={splits!r}: expected a list of names")
-    cells, columns = _parse(Path(file), splits)
+    runs: dict[tuple[str, int], list[Line]] = {}
+    has_places = False
+    for where, cells in _lines(Path(file)):
+        has_places = "step" in cells
+        known = splits if splits is not None else None if has_places else SPLITS
+        if known is not None and cells["split"] not in known:
+            raise unknown_name(f"{where}: split", cells["split"], known, "Give others with splits=[...]")
+        runs.setdefault(_owner(where, cells), []).append((where, cells))
+    if not runs:
+        raise WaterjarError(f"{file} has a header and no line below it")
+    found = {owner: (_with_places if has_places else _without_places)(lines) for owner, lines in runs.items()}
     study = create_study(out, {"kind": "timeline", "source": Path(file).name})
-    runs: dict[tuple[str, int], dict[float, dict[str, dict[str, float | None]]]] = {}
-    for (method, seed, epoch, split), values in cells.items():
-        runs.setdefault((method, seed), {}).setdefault(epoch, {})[split] = values
-    for (method, seed), steps in runs.items():
-        folder = study / f"{_folder(method)}-seed{seed}"
-        present = {split for evaluations in steps.values() for split in evaluations}
-        sets = {
-            split: (0 if split.startswith("t1_") else -1 if split not in SPLITS else 1)
-            for split in splits
-            if split in present
-        }
-        tasks = ["t1", "t2"] if set(sets.values()) & {0, 1} else ["t1"]
+    for (method, seed), timeline in found.items():
         config = {"method": method, "source": "timeline"}
-        with Recorder(folder, config, seeds=[seed], eval_sets=sets, tasks=tasks) as recorder:
-            for step, epoch in enumerate(sorted(steps)):
-                performance = {
-                    _COLUMNS[column]: {
-                        split: missing("not_recorded") if values[column] is None else values[column]
-                        for split, values in steps[epoch].items()
-                    }
-                    for column in columns
-                }
-                recorder.log(
-                    step=step,
-                    epoch=epoch,
-                    train_task=tasks[-1],
-                    effective_epoch=epoch,
-                    performance=performance,
-                )
+        timeline.record(study / f"{_folder(method)}-seed{seed}", config, seed)
     return open_study(study)
 
 
@@ -88,70 +68,71 @@ def _folder(method: str) -> str:
     return plain if plain == method else f"{plain}-{digest(method)[:6]}"
 
 
-def _parse(file: Path, splits: Sequence[str]) -> tuple[dict[Key, dict[str, float | None]], list[str]]:
+def _lines(file: Path) -> Iterator[Line]:
     try:
         with file.open(newline="", encoding="utf-8-sig") as handle:
             reader = csv.reader(handle, strict=True)
             header = next(reader, [])
-            columns = _check_header(file, header)
-            cells: dict[Key, dict[str, float | None]] = {}
-            lines: dict[Key, int] = {}
+            _check_header(file, header)
             for row in reader:
                 where = f"{file}, line {reader.line_num}"
                 if len(row) != len(header):
                     raise WaterjarError(f"{where}: {len(row)} cells, the header has {len(header)}")
-                record = dict(zip(header, row, strict=True))
-                key, values = _parse_record(record, columns, splits, where)
-                if key in cells:
-                    raise WaterjarError(
-                        f"{where}: {key} stands already in line {lines[key]}; each evaluation once is right"
-                    )
-                cells[key], lines[key] = values, reader.line_num
+                yield where, dict(zip(header, row, strict=True))
     except OSError as error:
         raise WaterjarError(f"could not read {file}: {error.strerror}") from error
     except (csv.Error, UnicodeDecodeError) as error:
         raise WaterjarError(f"{file} is not a CSV file in UTF-8: {error}") from error
-    if not cells:
-        raise WaterjarError(f"{file} has a header and no line below it")
-    return cells, columns
 
 
-def _check_header(file: Path, header: list[str]) -> list[str]:
-    allowed = (*_REQUIRED, "top5", "loss")
+def _check_header(file: Path, header: list[str]) -> None:
+    allowed = (*_REQUIRED, *(name for name in MEASURES if name not in _REQUIRED), *_PLACES)
     for name in header:
         if name not in allowed:
             raise unknown_name(f"{file}, line 1: column", name, allowed)
-    absent = [name for name in _REQUIRED if name not in header]
-    if absent or len(set(header)) < len(header):
+    needed = [*_REQUIRED, *(_PLACES if set(_PLACES) & set(header) else ())]
+    if set(needed) - set(header) or len(set(header)) < len(header):
         raise WaterjarError(
-            f"{file}, line 1: columns {header}; each of {list(_REQUIRED)} once (and top5, loss) is right"
+            f"{file}, line 1: columns {header}: expected each of {needed} once, and {', '.join(MEASURES)} as there are"
         )
-    return [name for name in _COLUMNS if name in header]
 
 
-def _parse_record(
-    record: dict[str, str], columns: list[str], splits: Sequence[str], where: str
-) -> tuple[Key, dict[str, float | None]]:
-    if record["split"] not in splits:
-        raise unknown_name(f"{where}: split", record["split"], splits, "Give others with splits=[...]")
-    if not record["method"]:
+def _owner(where: str, cells: dict[str, str]) -> tuple[str, int]:
+    if not cells["method"]:
         raise WaterjarError(f"{where}: method is empty")
-    if not re.fullmatch(r"-?\d{1,18}", record["seed"]):
-        raise WaterjarError(f"{where}: seed {record['seed']!r} is not a whole number")
-    epoch = _number(record["epoch_eff"], "epoch_eff", where)
-    if epoch is None or epoch < 0:
-        raise WaterjarError(f"{where}: epoch_eff {record['epoch_eff']!r} is not a number from 0 on")
-    values = {column: _number(record[column], column, where) for column in columns}
-    for column in ("acc", "top5"):
-        value = values.get(column)
-        if value is not None and not 0 <= value <= 1:
-            raise WaterjarError(f"{where}: {column} {record[column]!r} is not a share between 0 and 1")
-    return (record["method"], int(record["seed"]), epoch, record["split"]), values
+    return cells["method"], _whole(cells["seed"], "seed", where)
 
 
-def _number(text: str, column: str, where: str) -> float | None:
-    if not text.strip():
-        return None
+def _whole(text: str, column: str, where: str) -> int:
+    if not re.fullmatch(r"-?\d{1,19}", text):
+        raise WaterjarError(f"{where}: {column} {text!r} is not a whole number")
+    return int(text)
+
+
+def _epoch(cells: dict[str, str], column: str, where: str) -> float:
+    value = _number(cells[column], column, where) if cells[column].strip() else -1.0
+    if not 0 <= value < math.inf:
+        raise WaterjarError(f"{where}: {column} {cells[column]!r} is not a number from 0 on")
+    return value
+
+
+def _values(cells: dict[str, str], where: str) -> dict[str, Value]:
+    """The measures of a line that are there, or missing for another reason than that nobody recorded them."""
+    found: dict[str, Value] = {}
+    for column in MEASURES:
+        text = cells.get(column, "").strip()
+        if not text or text == REASONS[1]:
+            continue
+        if text in REASONS[2:]:
+            found[column] = text
+            continue
+        value = found[column] = _number(text, column, where)
+        if column in _SHARES and not -1e-6 <= value <= 1 + 1e-6:  # as a Recorder has it
+            raise WaterjarError(f"{where}: {column} {text!r} is not a share between 0 and 1")
+    return found
+
+
+def _number(text: str, column: str, where: str) -> float:
     try:
         if "_" in text:
             raise ValueError
@@ -163,54 +144,142 @@ def _number(text: str, column: str, where: str) -> float | None:
     return number
 
 
-def to_csv(runs: Run | Study | Iterable[Run], file: str | os.PathLike[str]) -> Path:
-    """Write the performance of runs as a timeline, one line per evaluation that was recorded.
+def _once(seen: dict[Any, str], key: Any, where: str) -> None:
+    if key in seen:
+        raise WaterjarError(f"{where}: {key} stands already in {seen[key].rpartition(', ')[2]}: expected it once")
+    seen[key] = where
 
-    The method is the name of the run's cell. `epoch_eff` is the effective epoch; in the tasks before the last one it
-    stands still, so of steps with the same one the last is kept: what the network knew when the last task began.
+
+def _without_places(lines: list[Line]) -> Timeline:
+    seen: dict[tuple[float, str], str] = {}
+    found: dict[tuple[float, str], dict[str, Value]] = {}
+    for where, cells in lines:
+        key = _epoch(cells, "epoch_eff", where), cells["split"]
+        _once(seen, key, where)
+        found[key] = _values(cells, where)
+    return seed_form(found)
+
+
+def _with_places(lines: list[Line]) -> Timeline:
+    seen: dict[tuple[int, str], str] = {}
+    steps: dict[int, Step] = {}
+    sets: dict[str, str] = {}
+    tasks: list[str] = []
+    found: dict[tuple[int, str, str], Value] = {}
+    for where, cells in lines:
+        number, split = _whole(cells["step"], "step", where), cells["split"]
+        _once(seen, (number, split), where)
+        epochs = [_epoch(cells, column, where) for column in ("epoch", "total_epoch", "epoch_eff")]
+        step = (number, cells["task"], epochs[0], epochs[1], epochs[2])
+        if steps.setdefault(number, step) != step or sets.setdefault(split, cells["eval_task"]) != cells["eval_task"]:
+            raise WaterjarError(f"{where}: another line of the run has other epochs or tasks for this step or split")
+        if cells["tasks"]:
+            tasks = _names(cells["tasks"], where)
+        found |= {(number, split, column): value for column, value in _values(cells, where).items()}
+    for split, task in sets.items():
+        if task and task not in tasks:
+            raise unknown_name(f"{lines[0][0]}: eval_task of split '{split}'", task, tasks, "Column tasks names them")
+    places = {split: tasks.index(task) if task else -1 for split, task in sets.items()}
+    timeline = Timeline(tuple(tasks), places, tuple(steps[number] for number in sorted(steps)), found)
+    try:
+        timeline.check()
+    except WaterjarError as error:
+        raise WaterjarError(f"{lines[0][0]} and below: {error}") from None
+    return timeline
+
+
+def _names(text: str, where: str) -> list[str]:
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise WaterjarError(f'{where}: tasks {text[:80]!r}: expected a JSON list of names, such as ["t1", "t2"]')
+    return names
+
+
+def to_csv(runs: Run | Study | Iterable[Run], file: str | os.PathLike[str]) -> Path:
+    """Write the performance of runs as a timeline, one line per evaluation.
+
+    The method is the name of the run's cell. What a timeline has no place for is told by `left_out`.
     """
+    found = _by_method(runs)
+    if not found:
+        raise WaterjarError("there is no performance to write: none of the runs has evaluations")
+    is_enough = all(map(_is_enough, found.values()))
+    used = {column for timeline in found.values() for column in timeline.columns}
+    measures = [column for column in MEASURES if column == "acc" or column in used]
+    header = [*_REQUIRED[:-1], *measures, *(() if is_enough else _PLACES)]
+    path = Path(file)
+    try:
+        with path.open("w", newline="", encoding="utf-8") as handle:
+            # Before Python 3.13 a carriage return in a name is not put in quotes where lines end without one.
+            names = {name for (method, _), one in found.items() for name in (method, *one.sets, *one.tasks)}
+            quoting: Literal[0, 1] = csv.QUOTE_ALL if "\r" in "".join(names) else csv.QUOTE_MINIMAL
+            writer = csv.DictWriter(handle, header, restval="", lineterminator="\n", quoting=quoting)
+            writer.writeheader()
+            for (method, seed), timeline in found.items():
+                for line in _written(timeline, is_enough):
+                    writer.writerow({"method": method, "seed": seed, **line})
+    except OSError as error:
+        raise WaterjarError(f"could not write {path}: {error.strerror}") from error
+    return path
+
+
+def left_out(runs: Run | Study | Iterable[Run]) -> list[str]:
+    """What of these runs a timeline does not hold, in words."""
+    found: dict[str, None] = {}
+    for run in [runs] if isinstance(runs, Run) else runs:
+        if not any(True for _ in timelines(run)):
+            found[f"{run.path.name}: it has evaluated nothing"] = None
+            continue
+        own = {str(name) for name in run.load("performance").data_vars} - set(MEASURES.values())
+        names = sorted(name for name in own if not name.endswith("_reason"))
+        known = variables_of("performance")
+        found |= {f"{name} ({'per class' if name in known else 'of your own'})": None for name in names}
+        found |= {f"group {group}": None for group in run.groups if group != "performance"}
+    return [*found, "settings, provenance and seals: the method and the seed stand for a run"]
+
+
+def _by_method(runs: Run | Study | Iterable[Run]) -> dict[tuple[str, int], Timeline]:
     names = runs.cell_names if isinstance(runs, Study) else {}
-    lines: list[dict[str, Any]] = []
     owner: dict[tuple[str, int], Path] = {}
+    found: dict[tuple[str, int], Timeline] = {}
     for run in [runs] if isinstance(runs, Run) else runs:
         method = names.get(run.cell_id) or method_of(run.config) or run.cell_id
-        for seed in run.seeds:
+        for seed, timeline in timelines(run):
             if (method, seed) in owner:
                 raise WaterjarError(
                     f"{owner[method, seed]} and {run.path} are both method {method!r}, seed {seed}: "
                     "give a study, which tells its cells apart"
                 )
             owner[method, seed] = run.path
-        lines += _lines(run, method)
-    if not lines:
-        raise WaterjarError("there is no performance to write: none of the runs has accuracies")
-    header = [*_REQUIRED, *(column for column in ("top5", "loss") if any(column in line for line in lines))]
-    path = Path(file)
-    try:
-        with path.open("w", newline="", encoding="utf-8") as handle:
-            writer = csv.DictWriter(handle, header, restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
-    except OSError as error:
-        raise WaterjarError(f"could not write {path}: {error.strerror}") from error
-    return path
+            found[method, seed] = timeline
+    return found
 
 
-def _lines(run: Run, method: str) -> list[dict[str, Any]]:
-    if "performance" not in run.groups:
-        return []
-    data = run.load("performance")
-    values = {column: data[name].values for column, name in _COLUMNS.items() if name in data}
-    if "acc" not in values:
-        return []
-    last_of_epoch = {float(epoch): position for position, epoch in enumerate(data["effective_epoch"].values)}
-    lines = []
-    for repeat, seed in enumerate(run.seeds):
-        for epoch, position in last_of_epoch.items():
-            for j, split in enumerate(data["eval_set"].values):
-                found = {column: float(array[position, j, repeat]) for column, array in values.items()}
-                cells = {column: "" if math.isnan(value) else repr(value) for column, value in found.items()}
+def _is_enough(timeline: Timeline) -> bool:
+    """Whether the columns without tasks hold a timeline: would it be read from them as it is?"""
+    epochs = {step: effective for step, _, _, _, effective in timeline.steps}
+    lines: dict[tuple[float, str], dict[str, Value]] = {}
+    for (step, split, column), value in timeline.cells.items():
+        lines.setdefault((epochs[step], split), {})[column] = value
+    read = seed_form(lines)
+    return read == timeline and list(read.sets) == list(timeline.sets) and set(read.sets) <= set(SPLITS)
+
+
+def _written(timeline: Timeline, is_enough: bool) -> Iterator[dict[str, Any]]:
+    tasks = json.dumps(timeline.tasks, ensure_ascii=False)
+    for number, task, epoch, total, effective in timeline.steps:
+        for split, place in timeline.sets.items():
+            values = {column: timeline.cells.get((number, split, column), "") for column in timeline.columns}
+            cells = {column: value if isinstance(value, str) else repr(value) for column, value in values.items()}
+            line = {"epoch_eff": repr(effective), "split": split, **cells}
+            if is_enough:
                 if any(cells.values()):
-                    key = {"method": method, "seed": seed, "epoch_eff": repr(epoch), "split": str(split)}
-                    lines.append({**key, **cells})
-    return lines
+                    yield line
+                continue
+            of = "" if place < 0 else timeline.tasks[place]
+            yield line | {"step": number, "task": task, "epoch": repr(epoch), "total_epoch": repr(total),
+                          "eval_task": of, "tasks": tasks}  # fmt: skip
+            tasks = ""
