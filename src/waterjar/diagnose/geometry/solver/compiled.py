@@ -28,6 +28,7 @@ from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
 from rich.console import Console
@@ -99,26 +100,32 @@ class _EntryLibrary(JITCodeLibrary):
         super()._optimize_final_module()  # type: ignore[no-untyped-call]
 
 
-def _pipeline(inline: str | None) -> type[CompilerBase]:
-    """Numba's way from Python to machine code, but for its last part; inline: the attribute of a part, None: an entry.
+class _Callable(Lower):
+    """A function that stays one: inlined wherever it is called, the code would be several times as long."""
 
-    What is said in the pass and could be said to `njit` is not said there: it would be another set of flags, and numba
-    has a cache of what it knows of arrays for each.
+    def setup_function(self, fndesc: Any) -> None:
+        super().setup_function(fndesc)  # type: ignore[no-untyped-call]
+        self.function.attributes.add("noinline")
+
+
+def _pipeline(library: type[JITCodeLibrary], lower: type[Lower], *, inline: bool = False) -> type[CompilerBase]:
+    """Numba's way from Python to machine code, with another end.
+
+    What the pass says could be said to `njit`, but there it would make another set of flags, and numba keeps what it
+    has found out of arrays for each set by itself.
     """
 
     @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
     class Lowering(NativeLowering):
-        _name = f"waterjar_{inline}"
+        _name = f"{library.__name__}, {'inlined' if inline else lower.__name__}"
+        lowering_class = lower
 
         def run_pass(self, state: Any) -> Any:
-            library = _EntryLibrary if inline is None else _PartLibrary
             state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
-            state.flags.no_cpython_wrapper, state.flags.no_cfunc_wrapper = inline is not None, True
-            done = super().run_pass(state)  # type: ignore[no-untyped-call]
-            if inline is not None:
-                state.library.get_function(state.cr.fndesc.llvm_func_name).add_function_attribute(inline)
-            return done
+            state.flags.forceinline, state.flags.no_cfunc_wrapper = inline, True
+            state.flags.no_cpython_wrapper = library is _PartLibrary
+            return super().run_pass(state)  # type: ignore[no-untyped-call]
 
     class Pipeline(CompilerBase):
         def define_pipelines(self) -> list[Any]:
@@ -130,7 +137,8 @@ def _pipeline(inline: str | None) -> type[CompilerBase]:
     return Pipeline
 
 
-_ENTRY, _CALLED, _INLINED = _pipeline(None), _pipeline("noinline"), _pipeline("alwaysinline")
+_ENTRY = _pipeline(_EntryLibrary, Lower)
+_CALLED, _INLINED = _pipeline(_PartLibrary, _Callable), _pipeline(_PartLibrary, Lower, inline=True)
 
 
 def _part(function: Function, pipeline: type[CompilerBase], **options: bool) -> Function:
