@@ -12,6 +12,9 @@ numpy, with pinv.
 simulated capacity: a trial is a search for its critical dimension; HiGHS (scipy's linprog) does it by bisection, on the
 same projections and dichotomies. Its answers must be ours.
 
+--cold: the CPU seconds of the first calls of a machine, in a process with an empty cache of kernels: a snapshot with
+all its standard errors, then simulated capacity. Nearly all of it is compilation; imports are not counted.
+
 Peers that are not installed are passed over and said so.
 """
 
@@ -20,8 +23,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import shutil
 import statistics
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -29,6 +34,9 @@ from typing import Any, NamedTuple
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is imported
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
+if "--cold" in sys.argv:
+    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp()
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +146,7 @@ PEERS: dict[str, Callable[[Case], Peer]] = {
     "jaxopt OSQP": by_jaxopt,
 }
 SNAPSHOT_FLOORS = {(2, "jaxopt OSQP"): 300.0, (2, "cvxopt"): 170.0, (10, "jaxopt OSQP"): 1500.0}
+COLD_CEILING = 25.0
 FLOORS = {"DAQP": 7.0, "scipy nnls": 40.0, "cvxopt": 120.0, "jaxopt OSQP": 500.0}
 
 
@@ -275,11 +284,31 @@ def simulated(case: Case, race: Race) -> bool:
     return fine
 
 
+def cold() -> bool:
+    """First calls: the kernels that a study with geometry needs are compiled."""
+    case, seconds = made(*SIZES[1], True), []
+    for first in (manifold_geometry, simulated_capacity):
+        begin = time.process_time()
+        first(case.points, case.labels)
+        seconds.append(time.process_time() - begin)
+    fine = sum(seconds) <= COLD_CEILING
+    told = f"{seconds[0]:.1f} geometry + {seconds[1]:.1f} simulated capacity = {sum(seconds):.1f}"
+    print(f"first calls, CPU seconds: {told}, ceiling {COLD_CEILING:g}, {'UNDER' if fine else 'OVER - missed'}")
+    return fine
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one round, and without the largest size")
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument(
+        "--cold", action="store_true", help="nothing but the first calls, with an empty cache of kernels"
+    )
     given = parser.parse_args()
+    if given.cold:
+        fast = cold()
+        shutil.rmtree(os.environ["NUMBA_CACHE_DIR"])
+        sys.exit(0 if fast else 1)
     warnings.simplefilter("ignore")
     race = Race(1, 0.05) if given.quick else Race(7, 0.2)
     print(f"{race.rounds} rounds, load {os.getloadavg()[0]:.1f}", flush=True)

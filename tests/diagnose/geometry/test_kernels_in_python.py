@@ -66,7 +66,7 @@ class _Plain:
     """A function that looks like a dispatcher."""
 
     def __init__(self, function: object) -> None:
-        self.function, self._cache = function, None
+        self.function, self._cache, self.get_call_template = function, None, None
 
     def __call__(self, *given: object) -> object:
         return self.function(*given)  # type: ignore[operator]

@@ -20,14 +20,14 @@ ROUNDING = 1e-13  # an axis whose square is below this share of its anchor's and
 EPSILON = 2.2e-16
 
 # Columns of the table of draws.
-BB, CC = 0, 1  # b and c
-AXIS_COSINE, CENTER_AXIS_COSINE = 2, 3  # means over pairs
-AXIS_INNER, CENTER_AXIS_INNER = 4, 5
-CENTER_COSINE, CENTER_INNER = 6, 7  # of the centres without this draw: for their standard errors
+BB, CC = np.arange(0, 2)  # b and c
+AXIS_COSINE, CENTER_AXIS_COSINE, AXIS_INNER, CENTER_AXIS_INNER = np.arange(2, 6)  # means over pairs
+CENTER_COSINE, CENTER_INNER = np.arange(6, 8)  # of the centres without this draw: for their standard errors
 COLUMNS = 8
 # Layers of the sums over draws (.., manifold, manifold).
-AXIS_COSINES, CENTER_AXIS_COSINES, AXIS_INNERS, CENTER_AXIS_INNERS = 0, 1, 2, 3
-AXIS_PAIRS, CENTER_AXIS_PAIRS, PAIRS = 4, 5, 6  # over how many draws the first, the second, the last two of these are
+AXIS_COSINES, CENTER_AXIS_COSINES, AXIS_INNERS, CENTER_AXIS_INNERS = np.arange(4)
+# Over how many draws the first, the second, the last two of these are:
+AXIS_PAIRS, CENTER_AXIS_PAIRS, PAIRS = np.arange(4, 7)
 LAYERS = 7
 
 

@@ -1,14 +1,15 @@
 """How the kernels of this package are compiled: without the interpreter's lock, kept on disk, with a word to who waits.
 
-`inner`, `inlined` and `allocating` are for functions that other kernels call, `entry` for those that Python calls.
-Only entries are kept on disk: they contain all they call. Numba would look at the time stamp of the entry's own file
-and miss a change in another one; here the key holds a digest of every kernel file, so that what runs is always what
-stands in the sources.
+`inner`, `inlined` and `allocating` are for functions that other kernels call, the parts; `entry` is for those that
+Python calls. An entry contains all that it calls, and its code is optimised and translated once, as a whole. Numba
+would do that with every part by itself, again in every part that calls it, and again in the entry.
 
-No `fastmath`. A process may hold several compilations of an inner function (its own, one in each entry, one from the
-disk), and which of them runs depends on what was loaded first: where sums may be reordered, so do the last bits. The
-arithmetic is therefore as written, loops are written so that they can be vectorised (element by element, no sums along
-them), and `fma` says where a product is added without rounding in between.
+Only entries are kept on disk. Numba would look at the time stamp of the entry's own file and miss a change in another
+one; here the key holds a digest of every kernel file, so that what runs is always what stands in the sources.
+
+No `fastmath`. A part is compiled into each entry that calls it, and not always in the same way: where sums may be
+reordered, their last bits would differ. The arithmetic is therefore as written, loops are written so that they can be
+vectorised (element by element, no sums along them); `fma` says where a product is added without rounding in between.
 """
 
 from __future__ import annotations
@@ -21,8 +22,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite.binding import Linkage  # type: ignore[import-untyped]
 from numba import types
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
 from rich.console import Console
 
@@ -56,27 +63,113 @@ else:
         return types.float32(*[types.float32] * 3), lambda _target, builder, _signature, given: builder.fma(*given)
 
 
+class _PartLibrary(JITCodeLibrary):
+    """The code of a part, linked with that of its own parts, but neither optimised nor translated: its entry is, once.
+
+    Numba would do both at every level of calls, for code that then runs in the entry alone.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        """None: there is no machine code."""
+        self._ensure_finalized()  # type: ignore[no-untyped-call]
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Whom numba asks to set the environment of machine code."""
+        return self
+
+    def set_env(self, *_environment: Any) -> None:
+        """Nothing to set."""
+
+
+class _EntryLibrary(JITCodeLibrary):
+    """The code of an entry and of all its parts, which nobody else calls: what they do not use is not handed over."""
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        super()._optimize_final_module()  # type: ignore[no-untyped-call]
+
+
+class _Callable(Lower):
+    """A function that stays one: inlined wherever it is called, the code would be several times as long."""
+
+    def setup_function(self, fndesc: Any) -> None:
+        super().setup_function(fndesc)  # type: ignore[no-untyped-call]
+        self.function.attributes.add("noinline")
+
+
+def _pipeline(library: type[JITCodeLibrary], lower: type[Lower], *, inline: bool = False) -> type[CompilerBase]:
+    """Numba's way from Python to machine code, with another end.
+
+    What the pass says could be said to `njit`, but there it would make another set of flags, and numba keeps what it
+    has found out of arrays for each set by itself.
+    """
+
+    @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[no-untyped-call]
+    class Lowering(NativeLowering):
+        _name = f"{library.__name__}, {'inlined' if inline else lower.__name__}"
+        lowering_class = lower
+
+        def run_pass(self, state: Any) -> Any:
+            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            state.flags.forceinline, state.flags.no_cfunc_wrapper = inline, True
+            state.flags.no_cpython_wrapper = library is _PartLibrary
+            return super().run_pass(state)  # type: ignore[no-untyped-call]
+
+    class Pipeline(CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            passes = DefaultPassBuilder.define_nopython_pipeline(self.state)  # type: ignore[no-untyped-call]
+            passes.passes = [(Lowering if one is NativeLowering else one, why) for one, why in passes.passes]
+            passes.finalize()
+            return [passes]
+
+    return Pipeline
+
+
+_ENTRY = _pipeline(_EntryLibrary, Lower)
+_CALLED, _INLINED = _pipeline(_PartLibrary, _Callable), _pipeline(_PartLibrary, Lower, inline=True)
+
+
+def _part(function: Function, pipeline: type[CompilerBase], **options: bool) -> Function:
+    """Compile a function that only kernels call, for types alone: numba would do it again for every 0 and False."""
+    part = _jit(pipeline_class=pipeline, **options)(function)
+    template = part.get_call_template
+    part.get_call_template = lambda given, named: template(tuple(map(types.unliteral, given)), named)
+    return cast("Function", part)
+
+
 def inner(function: Function) -> Function:
     """Compile a function that only kernels call and that allocates nothing: references are then not counted.
 
     Numba counts those to every array of a tuple at every call: in the smallest problems that took most of the time.
     """
-    return cast("Function", _jit(_nrt=False)(function))
+    return _part(function, _CALLED, _nrt=False)
 
 
 def inlined(function: Function) -> Function:
     """The same for one that is called often and from few places: handing over its arrays would take longer than it."""
-    return cast("Function", _jit(_nrt=False, forceinline=True)(function))
+    return _part(function, _INLINED, _nrt=False)
 
 
 def allocating(function: Function) -> Function:
     """Compile a function that only kernels call and that makes arrays."""
-    return cast("Function", _jit()(function))
+    return _part(function, _CALLED)
 
 
 def entry(function: Function) -> Function:
     """Compile a function that Python calls, when it is first called, unless the disk has it."""
-    dispatcher = _jit()(function)
+    dispatcher = _jit(pipeline_class=_ENTRY)(function)
     dispatcher._cache = _KeyedCache(function)  # type: ignore[no-untyped-call]
     return cast("Function", dispatcher)
 
@@ -91,7 +184,7 @@ def _digest() -> str:
 @functools.cache
 def _say_once() -> None:
     """Compiling takes seconds in which nothing seems to happen."""
-    Console(stderr=True).print("compiling the kernels of manifold geometry: once, about a minute", style="dim")
+    Console(stderr=True).print("compiling the kernels of manifold geometry: once, some 20 seconds", style="dim")
 
 
 class _KeyedCache(FunctionCache):

@@ -26,7 +26,7 @@ from waterjar.diagnose.geometry.solver.anchors import ROUNDING
 from waterjar.diagnose.geometry.solver.compiled import U, entry, fma, inner
 from waterjar.diagnose.geometry.solver.layout import Flags, Floats, Integers
 
-B, C, COSINE, INNER, AXIS_COSINE, AXIS_INNER = range(6)
+B, C, COSINE, INNER, AXIS_COSINE, AXIS_INNER = np.arange(6)
 MEASURES = 6
 
 

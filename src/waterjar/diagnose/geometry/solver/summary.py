@@ -18,11 +18,12 @@ from waterjar.diagnose.geometry.solver.compiled import entry, inner
 from waterjar.diagnose.geometry.solver.layout import Flags, Floats, Integers
 
 # Rows of values and errors: ratios, and then the alignments of centres.
-CAPACITY, APPROX, DIMENSION, UTILITY, RADIUS, INACTIVE = range(6)
-AXIS, CENTER_AXIS, AXIS_INNER, CENTER_AXIS_INNER, CENTER, CENTER_INNER = range(6, 12)
+CAPACITY, APPROX, DIMENSION, UTILITY, RADIUS, INACTIVE = np.arange(6)
+AXIS, CENTER_AXIS, AXIS_INNER, CENTER_AXIS_INNER, CENTER, CENTER_INNER = np.arange(6, 12)
 RATIOS, VALUES = 10, 12
 # Layers of pairs.
-CENTER_COSINES, CENTER_INNERS, FROM_DRAWS, PAIRS = 0, 1, 2, 6
+CENTER_COSINES, CENTER_INNERS, FROM_DRAWS = np.arange(3)
+PAIRS = 6
 SAME = 1e-10
 """b - c below this share of b is rounding. Where c = b in exact arithmetic, 1e-16 to 1e-13 was seen (P from 20 to 100,
 N from 9 to 51), and where it is not, but nearly so (P a little below 2 N), 1e-3 and more: this stands between them."""
