@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from waterjar.errors import WaterjarError
-from waterjar.run.store import LocalStore, sha256
+from waterjar.run.disk import write_file
+from waterjar.run.store import sha256
 
 LAST = "last.pt"
 BEST = "best.pt"
@@ -66,8 +67,7 @@ def save(folder: Path, name: str, run_id: str, content: dict[str, Any]) -> None:
     buffer = io.BytesIO()
     torch.save({"run_id": run_id, **content}, buffer)
     data = buffer.getvalue()
-    folder.mkdir(parents=True, exist_ok=True)
-    LocalStore(folder).put(name, sha256(data).encode() + data if name == LAST else data)
+    write_file(folder / name, sha256(data).encode() + data if name == LAST else data)
 
 
 def load(folder: Path, name: str, run_id: str) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
@@ -95,10 +96,10 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
 """What the root says of a run, and what it must look like. Earlier versions lacked some of the second kind."""
 
 
-def read_root(path: Path) -> Json:
+def read_root(path: Path, file: str = ROOT) -> Json:
     """The root metadata of a run, checked: it is one, it is whole, and this version can read it."""
     try:
-        text = read_file(path, ROOT)
+        text = read_file(path, file)
     except FileNotFoundError:
         hint = "no such file or directory" if not path.exists() else f"it has no {ROOT}"
         raise WaterjarError(f"{path} is not a run: {hint}") from None
@@ -151,11 +152,17 @@ def _check(path: Path, root: Json, is_whole: bool) -> None:
 
 
 def read_array(
-    path: Path, key: str, metadata: Json, digests: Mapping[str, str] | None = None, region: Region | None = None
+    path: Path,
+    key: str,
+    metadata: Json,
+    digests: Mapping[str, str] | None = None,
+    region: Region | None = None,
+    checks: Sequence[int] | None = None,
 ) -> NDArray[Any]:
     """Load an array of a checked root: whole, or a `region` of it, of which only the chunks that hold it are read.
 
-    `digests` are the SHA-256 of a sealed run's files: bytes that are not those that were sealed are an error.
+    `digests` are the SHA-256 of a sealed run's files, `checks` those that the root of an open one keeps of a raw array:
+    bytes that are not those that were recorded are an error.
     """
     chunks = metadata["chunk_grid"]["configuration"]["chunk_shape"]
     wanted = [(0, size) for size in metadata["shape"]] if region is None else region
@@ -165,7 +172,7 @@ def read_array(
         grid = [range(0)]
     if math.prod(map(len, grid)) == 1:
         index = tuple(one[0] for one in grid)
-        block = _read_chunk(path, key, index, metadata, digests)
+        block = _read_chunk(path, key, index, metadata, digests, checks)
         return block[tuple(slice(b - i * c, e - i * c) for i, c, (b, e) in zip(index, chunks, wanted, strict=True))]
     for index in itertools.product(*grid):  # before memory is taken for what only the metadata promises
         if not (path / chunk_key(key, index)).is_file():
@@ -175,7 +182,7 @@ def read_array(
     except (MemoryError, ValueError) as error:
         raise WaterjarError(f"{path / key} does not fit into memory: {shape} {metadata['data_type']}") from error
     for index in itertools.product(*grid):
-        block = _read_chunk(path, key, index, metadata, digests)
+        block = _read_chunk(path, key, index, metadata, digests, checks)
         offsets = [i * c - begin for i, c, (begin, _) in zip(index, chunks, wanted, strict=True)]
         source = tuple(slice(max(0, -o), n - o) for o, n in zip(offsets, shape, strict=True))
         place = tuple(slice(max(0, o), o + c) for o, c in zip(offsets, chunks, strict=True))
@@ -184,9 +191,14 @@ def read_array(
 
 
 def _read_chunk(
-    path: Path, key: str, index: tuple[int, ...], metadata: Json, digests: Mapping[str, str] | None
+    path: Path,
+    key: str,
+    index: tuple[int, ...],
+    metadata: Json,
+    digests: Mapping[str, str] | None,
+    checks: Sequence[int] | None,
 ) -> NDArray[Any]:
-    """One chunk, decoded; of a sealed run only if it is what was sealed."""
+    """One chunk, decoded, if it is what was sealed or recorded."""
     name = chunk_key(key, index)
     most = chunk_bytes(metadata)
     try:
@@ -195,4 +207,9 @@ def _read_chunk(
         raise DamagedError(path, f"could not read {path / name}: {error.strerror}") from error
     if digests is not None and sha256(data) != digests.get(name):
         raise DamagedError(path, f"{path / name} is damaged: it is not what was sealed (see waterjar verify)")
+    if checks is not None:
+        rows = metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
+        visible = most // rows * min(rows, metadata["shape"][0] - index[0] * rows)
+        if index[0] >= len(checks) or google_crc32c.value(data[:visible]) != checks[index[0]]:
+            raise DamagedError(path, f"{path / name} is damaged: its rows are not those that were recorded")
     return decode(data, metadata, str(path / name))

@@ -68,7 +68,7 @@ def close(store: LocalStore, writer: TreeWriter) -> str:
     manifest = "".join(f"{digests[key]}  {key}\n" for key in sorted(digests))
     found = store.put(MANIFEST, manifest.encode())
     store.put(ROOT_HASH, root_line(found))
-    store.put_root(root)
+    store.put_root(root, sync=True)
     return found
 
 

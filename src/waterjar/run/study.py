@@ -17,13 +17,14 @@ import yaml
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
+from waterjar.run.disk import write_file
 from waterjar.run.identity import plain
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
 from waterjar.run.reader import Arrays, Run, read_group, to_dataset
 from waterjar.run.root import NotARunError
 from waterjar.run.stamped import pack, unpack
-from waterjar.run.store import ROOT, LocalStore, read_file
+from waterjar.run.store import ROOT, read_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -245,9 +246,9 @@ def create_study(
     file = folder / DECLARATION
     if file.is_file() and file.read_text() != text and not replace:
         raise WaterjarError(f"{file} declares another study: choose another directory, or change that file by hand")
-    LocalStore(folder).put(DECLARATION, text.encode())
+    write_file(folder / DECLARATION, text)
     if runs:
-        LocalStore(folder).put(DECLARED, json.dumps(list(runs)).encode())
+        write_file(folder / DECLARED, json.dumps(list(runs)))
     ledger.ensure_all(folder)  # a run may have been killed between its seal and its line
     return folder
 
@@ -352,4 +353,4 @@ def _is_sound(entry: Entry) -> bool:
 def _write_index(folder: Path, runs: Index) -> None:
     kept = {name: (stamp, vars(entry)) for name, (stamp, entry) in runs.items()}
     with contextlib.suppress(WaterjarError):  # a study on a full or read-only disk opens all the same
-        LocalStore(folder).put(INDEX, pack({"version": _INDEX_VERSION, "runs": kept}))
+        write_file(folder / INDEX, pack({"version": _INDEX_VERSION, "runs": kept}), sync=False)

@@ -19,7 +19,7 @@ from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.registry import families
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.store import LocalStore
+from waterjar.run.disk import write_file
 from waterjar.view import figures
 from waterjar.view.album import DRAWN, FIGURES, Progress, album, drawn_formats, not_measured
 from waterjar.view.report.composing import compose
@@ -111,8 +111,7 @@ def _tables(diagnosis: Diagnosis, folder: Path) -> Made:
 
 def _kept(name: str, text: Callable[[], str], folder: Path) -> Made:
     def write_text() -> Path:
-        LocalStore(folder).put(f"{EXPORTS}/{name}", text().encode())
-        return folder / EXPORTS / name
+        return write_file(folder / EXPORTS / name, text())
 
     return {name: _made(write_text)}
 

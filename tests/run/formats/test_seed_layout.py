@@ -326,7 +326,7 @@ class TestForeign:
         study = waterjar.create_study(tmp_path / "study", {})
         import_seed_layout(foreign(tmp_path / "mnist" / "RL"), study / "RL")
         assert json.loads((study / "ledger.jsonl").read_text())["run"] == "RL"
-        assert sorted(p.name for p in study.iterdir()) == [".waterjar", "RL", "ledger.jsonl", "study.yaml"]
+        assert sorted(p.name for p in study.iterdir()) == ["RL", "ledger.jsonl", "study.yaml"]
         assert len(waterjar.open_study(study)) == 1
 
     def test_memory_does_not_grow_with_tasks(self, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Declared
 from waterjar.lab.study.local_pool import LocalPool, reason
 from waterjar.lab.study.remarks import notes
+from waterjar.run.resume import mend
 from waterjar.run.root import NotARunError, read_root
 from waterjar.run.store import ROOT
 from waterjar.run.study import Study, create_study, open_study
@@ -66,6 +67,7 @@ def plan(declaration: Declared, out: Path, data: ImageData) -> list[Job]:
         name = f"{laid.name}-{laid.run_id[:8]}"
         if laid.run_id in jobs:
             raise WaterjarError(f"the study declares one run twice: {name}. Leave out what is the same setting twice")
+        mend(out / name)
         jobs[laid.run_id] = Job(declaration.kind, config, laid, out / name)
     kind.try_out([job.config for job in jobs.values()], data)
     return list(jobs.values())

@@ -6,6 +6,7 @@ The layout in which results of the field are passed around. In and out again giv
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.disk import write_file
 from waterjar.run.identity import digest
 from waterjar.run.reader import Run
 from waterjar.run.recorder import Recorder
@@ -185,15 +187,11 @@ def to_csv(runs: Run | Study | Iterable[Run], file: str | os.PathLike[str]) -> P
     if not lines:
         raise WaterjarError("there is no performance to write: none of the runs has accuracies")
     header = [*_REQUIRED, *(column for column in ("top5", "loss") if any(column in line for line in lines))]
-    path = Path(file)
-    try:
-        with path.open("w", newline="", encoding="utf-8") as handle:
-            writer = csv.DictWriter(handle, header, restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
-    except OSError as error:
-        raise WaterjarError(f"could not write {path}: {error.strerror}") from error
-    return path
+    text = io.StringIO()
+    writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return write_file(file, text.getvalue())
 
 
 def _lines(run: Run, method: str) -> list[dict[str, Any]]:

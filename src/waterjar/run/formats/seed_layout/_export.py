@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.disk import written_beside
 from waterjar.run.formats.seed_layout import _names as names
-from waterjar.run.formats.seed_layout._beside import written_beside
 from waterjar.run.formats.seed_layout._labels import check_labels, check_pairs
 from waterjar.run.formats.seed_layout._run_side import (
     Group,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from waterjar._version import __version__
+from waterjar.run.disk import write_file
 from waterjar.view.numbers import one_line, shorten
 from waterjar.view.report import blocks as b
 from waterjar.view.report.renderers.pictures import caption_of, folder_beside, save_pictures
@@ -19,7 +20,7 @@ def write(report: b.Report, path: Path) -> None:
     """Write the text, and the charts as SVG beside it."""
     folder = folder_beside(path)
     pictures = {name: f"{folder.name}/{file}" for name, file in save_pictures(report, folder, ".svg").items()}
-    path.write_text(render(report, pictures), encoding="utf-8")
+    write_file(path, render(report, pictures))
 
 
 def render(report: b.Report, pictures: Mapping[str, str]) -> str:
