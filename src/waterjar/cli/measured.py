@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from waterjar.cli.output import visible
+from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from waterjar.diagnose.study import Diagnosis
     from waterjar.run.study import Study
 
@@ -65,8 +63,8 @@ def read_value(text: str, where: str) -> Any:
         return float(text)
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise WaterjarError(f"{where}: {text!r} cannot be read: {error}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # no such date, a number of 5,000 digits, [[[...
+        raise WaterjarError(f"{where[:200]}: {text[:200]!r} cannot be read: {error}") from error
 
 
 def settings_by_family(given: Sequence[str] | None, among: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
@@ -106,12 +104,6 @@ def warn(diagnosis: Diagnosis) -> None:
     """Say on stderr what a reader must know, where the output itself is for a program."""
     for line in warnings_of(diagnosis):
         sys.stderr.write(f"waterjar: {visible(line)}\n")
-
-
-def shown_names(table: pd.DataFrame) -> pd.DataFrame:
-    """Names that come from files, with control characters made visible: a CSV may end in a terminal."""
-    columns = [column for column in ("name", "group", "scenario", "baseline") if column in table]
-    return table.assign(**{column: [visible(str(text)) for text in table[column]] for column in columns})
 
 
 def run_diagnose(

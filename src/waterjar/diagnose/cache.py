@@ -200,5 +200,5 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, xr.Dataset | None]:
             parts[about["coord"]][name] = (tuple(about["dims"]), values, about["attrs"], {METRIC: about["metric"]})
         found = xr.Dataset(*parts, attrs=meta["attrs"])
         return (made_of, found) if parts[0] else (None, None)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, MemoryError):
         return None, None

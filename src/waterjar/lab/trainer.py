@@ -80,8 +80,9 @@ class Trainer:
         """Take up the last checkpoint; returns the last step it contains, -1 if there is none."""
         found = checkpoint.load(self._folder, LAST, self.run_id)
         if found is not None:
-            self.learner.load_state(found["learner"])
-            self._at = checkpoint.position(self._folder, found)
+            with checkpoint.understood(self._folder / LAST):
+                self.learner.load_state(found["learner"])
+                self._at = checkpoint.position(self._folder, found)
         return self._at.step
 
     def go(self, recorder: Recorder) -> None:

@@ -35,6 +35,8 @@ ROOT_HASH = f"{PRIVATE}/root.sha256"
 SYNCED = f"{PRIVATE}/synced.json"
 """The last root that was on the disk with all that it speaks of, while a later one may not be."""
 
+BUSY = "is being written by process"
+"""What the error of a second writer says."""
 _PAUSE = 50
 """Waiting for the disk is followed by this many times as long without: 2 % of the time."""
 _AT_ONCE = 8
@@ -229,7 +231,7 @@ class LocalStore:
             holder = handle.read().strip()
             handle.close()
             raise WaterjarError(
-                f"{self.path} is being written by process {holder or 'unknown'}: a run has one writer. "
+                f"{self.path} {BUSY} {holder or 'unknown'}: a run has one writer. "
                 "Wait for it, stop it, or record to another path"
             ) from error
         except OSError as error:

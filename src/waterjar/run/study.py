@@ -23,6 +23,7 @@ from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
 from waterjar.run.reader import Arrays, Run, read_group, to_dataset
 from waterjar.run.root import NotARunError
+from waterjar.run.shown import shown_value
 from waterjar.run.stamped import pack, unpack
 from waterjar.run.store import ROOT, read_file
 
@@ -95,7 +96,7 @@ class Study:
             return {}
         try:
             return dict(yaml.safe_load(file.read_text()) or {})
-        except (yaml.YAMLError, ValueError, TypeError) as error:
+        except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
             raise WaterjarError(f"{file} is not a YAML mapping: {error}") from error
 
     @property
@@ -217,7 +218,10 @@ def name_cells(configs: Mapping[str, Mapping[str, Any]], leave_out: str = "") ->
         keys = [key for key in dict.fromkeys(key for cell in cells for key in configs[cell]) if key != leave_out]
         differing = [k for k in keys if len({repr(configs[cell].get(k)) for cell in cells}) > 1]
         for cell in cells:
-            parts = [method, *(f"{k.rpartition('.')[2]}={configs[cell].get(k, '–')}" for k in differing)]
+            parts = [
+                method,
+                *(f"{k.rpartition('.')[2]}={shown_value(k, configs[cell].get(k, '–'))}" for k in differing),
+            ]
             names[cell] = ", ".join(part for part in parts if part)
     if leave_out:
         return names

@@ -26,6 +26,7 @@ from waterjar.view.report.composing import compose
 from waterjar.view.report.formats import FORMATS as REPORTS
 from waterjar.view.report.formats import write
 from waterjar.view.report.model import model_of
+from waterjar.view.report.tables import csv_text
 from waterjar.view.style import house_style
 
 EXPORTS = "exports"
@@ -103,9 +104,9 @@ def _reports(diagnosis: Diagnosis, folder: Path) -> Made:
 
 def _tables(diagnosis: Diagnosis, folder: Path) -> Made:
     """Every number, a row per metric, cell and seed; and cells against their baseline, if that is tested."""
-    found = _kept("values.csv", lambda: diagnosis.table().to_csv(index=False), folder)
+    found = _kept("values.csv", lambda: csv_text(diagnosis.table()), folder)
     if diagnosis.analysis.tests and len(diagnosis.study.cells) > 1:
-        found |= _kept("comparison.csv", lambda: compare_cells(diagnosis).to_csv(index=False), folder)
+        found |= _kept("comparison.csv", lambda: csv_text(compare_cells(diagnosis)), folder)
     return found
 
 

@@ -83,8 +83,9 @@ class BinaryTrainer:
     def resume(self, found: dict[str, Any] | None) -> int:
         """Take up a checkpoint; returns the last step it contains, -1 if there is none."""
         if found is not None:
-            self._at = checkpoint.position(self._folder, found)
-            self._crew.load(found["cohorts"])
+            with checkpoint.understood(self._folder / LAST):
+                self._at = checkpoint.position(self._folder, found)
+                self._crew.load(found["cohorts"])
         return self._at.step
 
     def describe(self, recorder: Recorder) -> None:
@@ -286,7 +287,7 @@ def train_binary(
 
 def _engine_of(engine: str, found: dict[str, Any] | None, file: Path) -> str:
     """The engine to go on with: bits of one that stacks repeats are not those of one that does not."""
-    before = None if found is None else str(found["engine"])
+    before = None if found is None else str(found.get("engine"))
     if before is None:
         return engine
     if engine == "auto":

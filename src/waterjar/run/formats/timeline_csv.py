@@ -20,6 +20,7 @@ from waterjar.run.identity import digest
 from waterjar.run.reader import Run
 from waterjar.run.recorder import Recorder
 from waterjar.run.schema import missing
+from waterjar.run.shown import csv_cell, from_csv_cell
 from waterjar.run.study import Study, create_study, method_of, open_study
 
 SPLITS = (
@@ -103,6 +104,7 @@ def _parse(file: Path, splits: Sequence[str]) -> tuple[dict[Key, dict[str, float
                 if len(row) != len(header):
                     raise WaterjarError(f"{where}: {len(row)} cells, the header has {len(header)}")
                 record = dict(zip(header, row, strict=True))
+                record |= {name: from_csv_cell(record[name]) for name in ("method", "split")}
                 key, values = _parse_record(record, columns, splits, where)
                 if key in cells:
                     raise WaterjarError(
@@ -209,6 +211,11 @@ def _lines(run: Run, method: str) -> list[dict[str, Any]]:
                 found = {column: float(array[position, j, repeat]) for column, array in values.items()}
                 cells = {column: "" if math.isnan(value) else repr(value) for column, value in found.items()}
                 if any(cells.values()):
-                    key = {"method": method, "seed": seed, "epoch_eff": repr(epoch), "split": str(split)}
+                    key = {
+                        "method": csv_cell(method),
+                        "seed": seed,
+                        "epoch_eff": repr(epoch),
+                        "split": csv_cell(str(split)),
+                    }
                     lines.append({**key, **cells})
     return lines

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from waterjar._version import __version__
 from waterjar.run.disk import write_file
+from waterjar.run.shown import visible
 from waterjar.view.numbers import one_line, shorten
 from waterjar.view.report import blocks as b
 from waterjar.view.report.renderers.pictures import caption_of, folder_beside, save_pictures
@@ -61,7 +62,7 @@ def escape(text: str, most: int = 3000) -> str:
     ewc\_on, 50 \% $\pm$ 1, 10$^{-5}$
     """
     made = []
-    for sign in " ".join(shorten(text, most).split()):
+    for sign in visible(" ".join(shorten(text, most).split())):
         if sign in _RAISED:
             made.append(f"$^{{{_RAISED[sign]}}}$")
         elif sign in _SIGNS:

@@ -9,6 +9,7 @@ import pandas as pd
 import yaml
 
 from waterjar.run.identity import SEED_KEYS
+from waterjar.run.shown import shown_settings
 from waterjar.run.study import flat
 from waterjar.view.numbers import listed
 from waterjar.view.report.blocks import Block, Code, Table, Text
@@ -22,7 +23,7 @@ def blocks(model: Model) -> list[Block]:
     """Differences first: they are what the comparison is about."""
     made: list[Block] = []
     configs = {
-        model.names[cell]: {k: v for k, v in flat(entries[0].config).items() if k not in SEED_KEYS}
+        model.names[cell]: {k: v for k, v in flat(shown_settings(entries[0].config)).items() if k not in SEED_KEYS}
         for cell, entries in model.study.cells.items()
     }
     keys = list(dict.fromkeys(key for config in configs.values() for key in config))
@@ -73,7 +74,10 @@ def _declaration(model: Model) -> list[Block]:
         return []
     given = [f"{name}.{key}" for name, own in model.given.items() for key in own]
     before = f"Asked for when this report was made, before what the study declares: {listed(given)}."
-    text = yaml.safe_dump(declared, sort_keys=False, allow_unicode=True)
+    try:
+        text = yaml.safe_dump(shown_settings(declared), sort_keys=False, allow_unicode=True)
+    except RecursionError:
+        text = "nested too deeply to be shown"
     return [*([Text(before)] if given else []), Code("The declaration of the study (study.yaml)", text)]
 
 
