@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 import waterjar
 from waterjar import Recorder
+from waterjar.cli import main as main_module
 from waterjar.cli.main import app
-from waterjar.errors import WaterjarError
+from waterjar.errors import BusyError, WaterjarError
 
 CONTROL = "a\x1b[31mb\u202ec"
 SECRETS = {"api_key": "hunter2", "hub": {"token": "hunter2"}, "path": "/home/anna/data"}
@@ -109,3 +110,58 @@ def test_a_lack_of_memory_is_one_line(study: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
     assert done.returncode == 2
     assert done.stderr.startswith("waterjar: memory ran out (") and "Traceback" not in done.stderr
+
+
+def test_another_process_at_it_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def busy() -> None:
+        raise BusyError("another process is writing 2 of 2 runs")
+
+    monkeypatch.setattr(main_module, "app", busy)
+    with pytest.raises(SystemExit) as ended:
+        main_module.main()
+    assert ended.value.code == 75
+    assert capsys.readouterr().err == "waterjar: another process is writing 2 of 2 runs\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_told"),
+    [
+        (MemoryError(), True),
+        (ImportError("x.so: failed to map segment"), True),
+        (RuntimeError("can't start new thread"), True),
+        (OSError("other"), False),
+    ],
+)
+def test_which_errors_are_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch, error: Exception, is_told: bool) -> None:
+    def fail() -> None:
+        raise ImportError("a library") from error
+
+    monkeypatch.setattr(main_module, "app", fail)
+    with pytest.raises(SystemExit if is_told else ImportError):
+        main_module.main()
+
+
+@pytest.mark.torch
+def test_sigterm_is_python_s_only_once_every_blas_is_loaded(tmp_path: Path) -> None:
+    """Where memory is short OpenBLAS never comes back from being loaded, and a handler of Python's is not called."""
+    pytest.importorskip("torch")
+    script = """
+import signal, sys
+from waterjar.cli.main import app
+real = signal.signal
+def watched(number, handler):
+    if number == signal.SIGTERM and handler is signal.default_int_handler:
+        print({"numpy.linalg", "scipy.linalg", "torch"} <= set(sys.modules))
+    return real(number, handler)
+signal.signal = watched
+app(["new", sys.argv[1]], standalone_mode=False)
+from waterjar.lab import study
+def run(*args, **more): raise KeyboardInterrupt
+study.run = run
+app(["run", sys.argv[1]])
+"""
+    command = [sys.executable, "-c", script, str(tmp_path / "x.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "\nTrue\n" in done.stdout, done.stderr
