@@ -110,3 +110,18 @@ def test_rows_that_did_not_reach_the_disk_are_no_numbers(tmp_path: Path) -> None
         chunk.write_bytes(values.tobytes())
         with pytest.raises(WaterjarError, match="is damaged: its rows are not those that were recorded"):
             waterjar.open_run(tmp_path / "run").load("performance")
+
+
+def test_a_run_can_be_sealed_while_the_process_ends(tmp_path: Path) -> None:
+    """No thread can be started then."""
+    code = (
+        "import atexit, sys, waterjar\n"
+        "recorder = waterjar.Recorder(sys.argv[1], {}, provenance=False)\n"
+        "recorder.log(epoch=0, train={'loss': 1.0})\n"
+        "atexit.register(recorder.close)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "run")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert waterjar.verify(tmp_path / "run").state == "sealed"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +13,11 @@ import pytest
 
 import waterjar
 from recording import content
+from run.forgetful import FATES, Tape, taped
+from run.killed import step_values
 from waterjar import Recorder, Storage, WaterjarError
 from waterjar.run import ledger, store
 from waterjar.run.disk import write_file
-
-sys.path.insert(0, str(Path(__file__).parent))
-from forgetful import FATES, Tape, taped
-from killed import step_values
 
 STEPS = 11
 STOP = 6

@@ -115,6 +115,16 @@ class LocalStore:
         self._unsynced |= {target.parent: None} if now else {target: None, target.parent: None}
         return sha256(data)
 
+    def put_after_all(self, key: str, data: bytes) -> None:
+        """Write a file that is not on the disk before everything else is."""
+        try:
+            self._to_disk()
+            target = self._place(key)
+            self._replace(target, data, sync=self._sync is not False)
+        except OSError as error:
+            raise self._unwritten(key, error) from error
+        self._unsynced[target.parent] = None
+
     def _place(self, key: str) -> Path:
         target = self.path / key
         if target.parent not in self._known:
@@ -174,8 +184,13 @@ class LocalStore:
 
     def _to_disk(self) -> None:
         """Wait for all that was written, in threads that end here: the disk takes many at once as quickly as one."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(_to_disk, self._unsynced))
+        if self._sync is not False:
+            try:
+                with ThreadPoolExecutor(_AT_ONCE) as pool:
+                    list(pool.map(_to_disk, self._unsynced))
+            except RuntimeError:  # none can be started any more: the process is ending, or has no memory for it
+                for path in self._unsynced:
+                    _to_disk(path)
         self._unsynced.clear()
 
     def _mark_synced(self, began: float) -> None:
