@@ -22,6 +22,7 @@ import numpy as np
 import xarray as xr
 
 import waterjar
+from waterjar.run.disk import write_file
 
 EVAL_SETS = [f"set {i}" for i in range(10)]
 VARIABLES = ["accuracy", "macro_accuracy", "top5_accuracy", "loss", "task_accuracy", "task_macro_accuracy"]
@@ -53,6 +54,26 @@ def log_share(folder: Path, epochs: int) -> float:
     with waterjar.Recorder(folder / "log", {}, eval_sets=EVAL_SETS) as recorder:
         times = [spent(lambda step=step: seven_arrays(recorder, step, rng)) for step in range(epochs)]  # type: ignore[misc]
     return 100 * statistics.fmean(times)
+
+
+def waiting_shares(folder: Path, epochs: int) -> tuple[float, float]:
+    """What waiting for the disk adds to log() of 7 arrays, and to a checkpoint of 5 MB, as shares of 1 s epochs."""
+    rng = np.random.default_rng(0)
+    checkpoint = rng.bytes(5_000_000)
+    logs: dict[bool, list[float]] = {True: [], False: []}
+    files: dict[bool, list[float]] = {True: [], False: []}
+    recorders = {
+        sync: waterjar.Recorder(folder / f"sync {sync}", {}, eval_sets=EVAL_SETS, storage={"sync": sync})
+        for sync in (True, False)
+    }
+    for step in range(epochs):
+        for sync, recorder in recorders.items():
+            logs[sync].append(spent(lambda r=recorder, s=step: seven_arrays(r, s, rng)))  # type: ignore[misc]
+            files[sync].append(spent(lambda s=sync: write_file(folder / f"checkpoint {s}", checkpoint, sync=s)))  # type: ignore[misc]
+    for recorder in recorders.values():
+        recorder.close()
+    added = [100 * (statistics.median(times[True]) - statistics.median(times[False])) for times in (logs, files)]
+    return added[0], added[1]
 
 
 def append_share(folder: Path, epochs: int) -> float:
@@ -127,6 +148,9 @@ def main() -> None:
     try:
         share = log_share(folder, 1000 // part)
         fine = [report("log() of 7 arrays, share of 1 s epochs", share, 1.0, "%")]
+        waits = waiting_shares(folder, 200 // part)
+        fine.append(report("waiting for the disk at every log(), share of 1 s epochs", waits[0], 2.0, "%"))
+        fine.append(report("waiting for a checkpoint of 5 MB", waits[1], 2.0, "%"))
         peer = append_share(folder, 200 // part)
         sys.stdout.write(f"xarray append of the same / log(): {peer / share:.1f}x\n")
         shots, grown = snapshot_share(folder, 1000 // part)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,11 @@ from recording import record
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+# Tests do not wait for the disk, which takes longer than all else where two cores share one. That what must be synced
+# is synced, tests/run/test_power_loss.py shows.
+os.fsync = lambda descriptor: None
 
 
 # Collecting makes hundreds of thousands of objects that all stay, and looking through them again and again takes a
@@ -39,3 +46,16 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_path(recorded: Path, tmp_path: Path) -> Path:
     """A copy of it, to do anything with."""
     return Path(shutil.copytree(recorded, tmp_path / "run"))
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Call it, and from then on a file takes four bytes and no more."""
+    real = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if os.fstat(descriptor).st_size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, bytes(data)[:4])
+
+    return lambda: monkeypatch.setattr(os, "write", write)

@@ -10,6 +10,10 @@ class WaterjarError(Exception):
     """Anything waterjar refuses to do, in words meant for the person who asked."""
 
 
+class BusyError(WaterjarError):
+    """Another process is at it: nothing failed, and later the same command may do."""
+
+
 def unknown_name(what: str, value: object, options: Iterable[object], hint: str = "") -> WaterjarError:
     """Build the error for a name that is not one of `options`, with the nearest valid one.
 

@@ -17,6 +17,7 @@ from diagnose.rigidity.einstellung_runs import write_run
 from diagnose.rigidity.test_measure import BASELINE, learner
 from diagnose.test_foundation import record
 from waterjar.diagnose import Result, cost, registry, rigidity
+from waterjar.diagnose.array_file import packed
 from waterjar.diagnose.cache import FOLDER
 from waterjar.diagnose.measuring import Loaded, Unit
 from waterjar.diagnose.registry import families, forget, metric
@@ -144,6 +145,17 @@ def test_a_damaged_file_counts_as_none(study: waterjar.Study, calls: Counter[str
     found, origin = kept(study)
     assert origin == {"new"} and set(calls.values()) == {4}
     xr.testing.assert_identical(found.results["cost"], before.results["cost"])
+
+
+@pytest.mark.parametrize("meta", [b'{"made_of":' + b"[" * 100_000, b"\xff", b"[]", b'{"made_of": {"format": 2}}', b"5"])
+def test_a_file_that_was_forged_whole_counts_as_none(study: waterjar.Study, calls: Counter[str], meta: bytes) -> None:
+    """Its checksum holds: whoever wrote it computed it anew."""
+    diagnose(study, only=["cost"])
+    before = Counter(calls)
+    for file in (study.path / FOLDER).glob("*.npz"):
+        file.write_bytes(packed({"__meta__": np.frombuffer(meta, np.uint8)}))
+    diagnose(study, only=["cost"])
+    assert calls == before + before
 
 
 def test_a_refusal_is_kept_and_a_new_metric_finds_all_others(

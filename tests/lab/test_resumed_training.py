@@ -126,3 +126,24 @@ def test_a_run_that_another_process_seals_meanwhile_is_complete(
             go(glyphs, tmp_path)
         held[0].close()
     assert trainer.Trainer is Trainer
+
+
+@pytest.mark.parametrize("content_", [
+    {}, {"position": None}, {"position": []}, {"learner": 1, "position": {}}, {"learner": {}, "position": {}},
+    {"learner": {"network": {}}, "position": {"phase": "x"}}, "swap",
+])  # fmt: skip
+def test_a_checkpoint_that_is_not_what_it_says_is_one_error(
+    glyphs: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content_: object
+) -> None:
+    """Its checksum holds: whoever wrote it computed it anew."""
+    with monkeypatch.context() as patch:
+        patch.setattr(seal, "close", killed)
+        with pytest.raises(Killed):
+            go(glyphs, tmp_path)
+    found = checkpoint.load(tmp_path / "c", LAST, waterjar.open_run(tmp_path / "run").run_id)
+    assert found is not None
+    run_id = found.pop("run_id")
+    made = {**found, "position": {**found["position"], "epoch": "one"}} if content_ == "swap" else content_
+    checkpoint.save(tmp_path / "c", LAST, run_id, made)  # type: ignore[arg-type]
+    with pytest.raises(WaterjarError, match=r"last.pt cannot be read \(\w+\): remove it|to be loaded into"):
+        go(glyphs, tmp_path)

@@ -291,7 +291,7 @@ def test_a_swap_of_the_root_that_fails_costs_one_step_and_nothing_else(
 
     put_root = LocalStore.put_root
 
-    def fail_once(store: LocalStore, data: bytes) -> None:
+    def fail_once(store: LocalStore, data: bytes, *, sync: bool = False) -> None:
         monkeypatch.setattr(LocalStore, "put_root", put_root)
         raise failure
 

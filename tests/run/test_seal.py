@@ -136,7 +136,7 @@ def test_killed_between_manifest_and_root_is_still_open(tmp_path: Path, monkeypa
     recorder = Recorder(tmp_path / "run", {})
     recorder.log(epoch=0, train={"loss": 1})
 
-    def die(self: LocalStore, data: bytes) -> None:
+    def die(self: LocalStore, data: bytes, *, sync: bool = False) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

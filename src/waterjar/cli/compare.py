@@ -18,11 +18,11 @@ from waterjar.cli.measured import (
     run_diagnose,
     runs_at,
     settings_by_family,
-    shown_names,
     warn,
     warnings_of,
 )
-from waterjar.cli.output import AsJson, print_json, print_rich, row, table, visible
+from waterjar.cli.output import AsJson, print_json, print_rich, row, table
+from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +104,9 @@ def command(
                     "settings": {family: found.settings(family) for family in found.results}})  # fmt: skip
     elif as_csv:
         warn(found)
-        sys.stdout.write(shown_names(compared).to_csv(index=False))
+        from waterjar.view.report.tables import csv_text  # noqa: PLC0415
+
+        sys.stdout.write(csv_text(compared))
     elif as_latex:
         warn(found)
         sys.stdout.write(_latex(compared, found))

@@ -19,7 +19,6 @@ from waterjar.cli.measured import (
     run_diagnose,
     runs_at,
     settings_by_family,
-    shown_names,
     warn,
     warnings_of,
 )
@@ -60,7 +59,9 @@ def command(
     elif as_csv:
         warn(found)
         roots = [found.roots[cell, seed] for cell, seed in zip(rows.cell, rows.seed, strict=True)]
-        sys.stdout.write(shown_names(rows.assign(root=roots)).to_csv(index=False))
+        from waterjar.view.report.tables import csv_text  # noqa: PLC0415
+
+        sys.stdout.write(csv_text(rows.assign(root=roots)))
     else:
         print_diagnosis(found, rows)
 

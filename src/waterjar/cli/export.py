@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.measured import Set, Where, run_diagnose, runs_at, settings_by_family
-from waterjar.cli.output import AsJson, print_json, visible
+from waterjar.cli.output import AsJson, print_json
+from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
     from waterjar.run.study import Study

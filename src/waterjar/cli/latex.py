@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from waterjar.cli.output import visible
+from waterjar.run.shown import visible
 
 
 def latex_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

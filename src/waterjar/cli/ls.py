@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+from waterjar.run.shown import shown_settings
 
 if TYPE_CHECKING:
     from waterjar.run.study import Entry
@@ -31,12 +32,12 @@ def command(
         check_keys(where, study.entries)
         study = study.select(where)
     if as_json:
-        print_json([asdict(entry) for entry in study.entries])
+        print_json([{**asdict(entry), "config": shown_settings(entry.config)} for entry in study.entries])
         return
     if not study.entries:
         print_rich(f"no runs in {path}" + (f" with {where}" if where else ""))
         return
-    settings = [flat(entry.config) for entry in study.entries]
+    settings = [flat(shown_settings(entry.config)) for entry in study.entries]
     keys = _telling(settings)
     made = table(f"{path}: {len(study)} runs, {len(study.cells)} cells", _header(keys))
     for entry, config in zip(study.entries, settings, strict=True):

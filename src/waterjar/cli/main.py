@@ -23,8 +23,8 @@ from waterjar.cli import (
     show,
     verify,
 )
-from waterjar.cli.output import visible
-from waterjar.errors import WaterjarError
+from waterjar.errors import BusyError, WaterjarError
+from waterjar.run.shown import visible
 
 app = typer.Typer(
     name="waterjar",
@@ -35,6 +35,17 @@ app = typer.Typer(
 )
 for module in (new, run, ls, show, diagnose, compare, sensitivity, plot, report, export, import_, verify, doctor):
     app.command(name=module.NAME)(module.command)
+
+
+_NO_MEMORY = (
+    "failed to map segment",
+    "cannot allocate memory",
+    "can't allocate memory",
+    "can't start new thread",
+    "error return without exception set",
+)
+_TRY_LATER = 75
+"""EX_TEMPFAIL of sysexits.h."""
 
 
 def _version(wanted: bool) -> None:
@@ -52,15 +63,32 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; what waterjar refuses is one clear line and exit code 2."""
+    """Run the command line; what waterjar refuses is one clear line and exit code 2, or 75 if it may do later."""
     try:
         app()
     except WaterjarError as error:
         sys.stderr.write("waterjar: " + "\n".join(visible(line) for line in str(error).split("\n")) + "\n")
-        sys.exit(2)
+        sys.exit(_TRY_LATER if isinstance(error, BusyError) else 2)
     except BrokenPipeError:  # `waterjar ls | head` closes the pipe early
         sys.stderr.close()
         sys.exit(0)
+    except (MemoryError, ImportError, OSError, RuntimeError, SystemError) as error:
+        if not _lacks_memory(error):
+            raise
+        what = visible(str(error))[:200] or "MemoryError"
+        sys.stderr.write(
+            f"waterjar: memory ran out ({what}): free some, raise the limit (ulimit -v) or use fewer workers\n"
+        )
+        sys.exit(2)
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether that is what an error goes back to: libraries that cannot be loaded for want of it say so in words."""
+    while error is not None:
+        if isinstance(error, MemoryError) or any(words in str(error).lower() for words in _NO_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from waterjar.cli.output import visible
+from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from waterjar.diagnose.study import Diagnosis
     from waterjar.run.study import Study
 
@@ -91,12 +89,6 @@ def warn(diagnosis: Diagnosis, over: str = "") -> None:
     """Say on stderr what a reader must know, where the output itself is for a program; `over` is tried, not set."""
     for line in warnings_of(diagnosis, over):
         sys.stderr.write(f"waterjar: {visible(line)}\n")
-
-
-def shown_names(table: pd.DataFrame) -> pd.DataFrame:
-    """Names that come from files, with control characters made visible: a CSV may end in a terminal."""
-    columns = [column for column in ("name", "group", "scenario", "baseline") if column in table]
-    return table.assign(**{column: [visible(str(text)) for text in table[column]] for column in columns})
 
 
 def run_diagnose(

@@ -9,6 +9,7 @@ import typer
 
 from waterjar.cli.output import AsJson, print_json
 from waterjar.errors import WaterjarError
+from waterjar.run.disk import write_file
 
 NAME = "new"
 
@@ -23,10 +24,7 @@ def command(
     text = _template(kind)
     if file.exists() and not force:
         raise WaterjarError(f"{file} is there already: give another name, or --force to replace it")
-    try:
-        file.write_text(text.replace("{file}", str(file)).replace("{out}", str(file.with_suffix(""))), encoding="utf-8")
-    except OSError as error:
-        raise WaterjarError(f"could not write {file}: {error.strerror}") from error
+    write_file(file, text.replace("{file}", str(file)).replace("{out}", str(file.with_suffix(""))))
     if as_json:
         print_json({"file": str(file), "kind": kind})
     else:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from waterjar.run.shown import HIDDEN, visible
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,7 +20,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 def print_json(value: Any) -> None:
     """Print plain data as JSON; numbers that JSON does not have become text ("inf")."""
-    sys.stdout.write(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    lines = (HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _finite(value: Any) -> Any:
@@ -48,15 +51,6 @@ def row(made: Table, *cells: object) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     made.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in cells))
-
-
-def visible(text: str) -> str:
-    """Show control characters instead of sending them to the terminal.
-
-    >>> visible("a\x1b[31mb")
-    'a\\\\x1b[31mb'
-    """
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def print_rich(*parts: object) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.measured import Set, Where, read_sets, run_diagnose, runs_at, warn
-from waterjar.cli.output import AsJson, print_json, print_rich, row, table, visible
+from waterjar.cli.output import AsJson, print_json, print_rich, row, table
+from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
     from waterjar.diagnose.study import Diagnosis

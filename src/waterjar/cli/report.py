@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from waterjar.cli.measured import Fresh, Set, Where, Workers, run_diagnose, settings_by_family
-from waterjar.cli.output import visible
+from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
     from waterjar.run.study import Study

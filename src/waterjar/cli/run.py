@@ -13,7 +13,8 @@ import typer
 
 from waterjar.cli.diagnose import print_diagnosis
 from waterjar.cli.measured import run_diagnose
-from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table, visible
+from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,6 +49,10 @@ def command(
         if error.name != "torch":
             raise
         raise missing_extra("torch", "lab", "runs of the laboratory") from error
+    # All that loads a BLAS, before the handler below: where memory is short OpenBLAS tries again for ever while it is
+    # loaded, and a handler of Python's would not be called.
+    import scipy.linalg  # noqa: F401, PLC0415
+
     from waterjar.view.outputs import check_outputs  # noqa: PLC0415
 
     declared = study.read(declaration)

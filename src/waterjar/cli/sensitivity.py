@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from waterjar.cli.measured import Set, Where, one_format, runs_at, settings_by_family, shown_names, warn
+from waterjar.cli.measured import Set, Where, one_format, runs_at, settings_by_family, warn
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 
 NAME = "sensitivity"
@@ -45,7 +45,9 @@ def command(
         print_json({**tables, "settings": {declared.family: used}})
         return
     if as_csv:
-        sys.stdout.write(shown_names(means).to_csv(index=False))
+        from waterjar.view.report.tables import csv_text  # noqa: PLC0415
+
+        sys.stdout.write(csv_text(means))
         return
     setting = means["setting"].iloc[0]
     made = table(

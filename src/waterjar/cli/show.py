@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+from waterjar.run.shown import shown_settings
 
 if TYPE_CHECKING:
     from waterjar.run.reader import Run
@@ -59,7 +60,8 @@ def _facts(run: Run) -> dict[str, Any]:
         if node["node_type"] == "array"
     ]
     return {
-        **{key: run.attributes[key] for key in ("run_id", "cell_id", "status", "seeds", "tasks", "config")},
+        **{key: run.attributes[key] for key in ("run_id", "cell_id", "status", "seeds", "tasks")},
+        "config": shown_settings(run.config),
         "last_step": run.last_step,
         "root_hash": run.root_hash,
         "provenance": run.attributes["provenance"],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from waterjar.run.npz_file import FAULTS, read_npz
+from waterjar.run.store import read_file
+
 _NO_COMMENT = b"\0\0"
+_LARGEST = 2**32
 _LENGTH = 64
 _COMMENT = _LENGTH.to_bytes(2, "little")
 """How a zip archive ends: the length of its comment in two bytes, and the comment."""
@@ -32,14 +35,13 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 def read_whole(file: Path) -> dict[str, NDArray[Any]] | None:
     """The arrays by name; None if there is no such file, or if it is not as it was written, to the bit."""
     try:
-        data = file.read_bytes()
+        data = read_file(file.parent, file.name, _LARGEST)
     except OSError:
         return None
     plain = data[: -_LENGTH - 2] + _NO_COMMENT
     if data[-_LENGTH - 2 :] != _COMMENT + hashlib.sha256(plain).hexdigest().encode():
         return None
     try:
-        with np.load(io.BytesIO(plain), allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except (ValueError, OSError, zipfile.BadZipFile):  # whole, but not of ours: objects, no archive
+        return read_npz(io.BytesIO(plain))
+    except FAULTS:  # whole, but not of ours: objects, no archive
         return None

@@ -26,7 +26,8 @@ from waterjar.diagnose.measuring import METRIC, Unit
 from waterjar.diagnose.registry import Family, Metric
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
-from waterjar.run.store import PRIVATE, LocalStore
+from waterjar.run.disk import write_file
+from waterjar.run.store import PRIVATE
 
 FOLDER = ".waterjar/diagnostics"
 _META = "__meta__"
@@ -96,13 +97,13 @@ def cached(
         result = compute(stale, found)
     except WaterjarError as error:
         with contextlib.suppress(WaterjarError):
-            LocalStore(folder).put(key, _pack(xr.Dataset(), {**made_of, "refused": str(error)}))
+            write_file(folder / key, _pack(xr.Dataset(), {**made_of, "refused": str(error)}), sync=False)
         raise
     if found is not None:
         names = _few([metric.name for metric in stale])
         why = f"a metric is new, or has another version: {names}" if stale else "a metric is gone"
     try:
-        LocalStore(folder).put(key, _pack(result, made_of))
+        write_file(folder / key, _pack(result, made_of), sync=False)
     except WaterjarError:  # a full or read-only disk costs the second call its speed, nothing else
         return result, why or "not kept: the study's directory cannot be written"
     if family.in_pieces:
@@ -199,5 +200,5 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, xr.Dataset | None]:
             parts[about["coord"]][name] = (tuple(about["dims"]), values, about["attrs"], {METRIC: about["metric"]})
         found = xr.Dataset(*parts, attrs=meta["attrs"])
         return (made_of, found) if parts[0] else (None, None)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, MemoryError):
         return None, None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from pathlib import Path
 
 from waterjar.diagnose.registry import Family, Metric, families
+from waterjar.run.disk import write_file
 
 _HEAD = """# Metrics
 
@@ -65,4 +65,4 @@ def _code(names: tuple[str, ...]) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(catalogue())
+    write_file(sys.argv[1], catalogue())

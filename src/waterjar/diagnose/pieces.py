@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from waterjar.diagnose.array_file import packed, read_whole
 from waterjar.errors import WaterjarError
-from waterjar.run.store import LocalStore
+from waterjar.run.disk import write_file
 
 Arrays = dict[str, NDArray[Any]]
 """What one piece of work comes to."""
@@ -41,7 +41,7 @@ class Parts:
     def put(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep a piece; a full disk only means that it is not kept."""
         with contextlib.suppress(WaterjarError):
-            LocalStore(self._folder).put(_file(name), packed(arrays))
+            write_file(self._folder / _file(name), packed(arrays), sync=False)
 
     def clear(self) -> None:
         """Remove all: the whole is kept elsewhere now."""

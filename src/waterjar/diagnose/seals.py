@@ -14,9 +14,10 @@ from pathlib import Path
 from waterjar.diagnose.cache import FOLDER, fingerprint
 from waterjar.errors import WaterjarError
 from waterjar.run import seal
+from waterjar.run.disk import write_file
 from waterjar.run.provenance import now
 from waterjar.run.stamped import pack, unpack
-from waterjar.run.store import LocalStore, read_file
+from waterjar.run.store import read_file
 from waterjar.run.study import Study
 
 FILE = f"{FOLDER}/seals.json"
@@ -82,4 +83,4 @@ def _keep(folder: Path, known: Mapping[str, Found], new: Mapping[str, Found]) ->
     if new:
         rows = {name: (one.mark, one.state, one.at) for name, one in {**known, **new}.items()}
         with contextlib.suppress(WaterjarError):  # a read-only study is checked every time
-            LocalStore(folder).put(FILE, pack({"runs": rows}))
+            write_file(folder / FILE, pack({"runs": rows}), sync=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import pickle
 import warnings
-import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,20 @@ import torch
 from torch import Tensor
 
 from waterjar.errors import WaterjarError
-from waterjar.run.store import LocalStore, sha256
+from waterjar.run.disk import write_file
+from waterjar.run.npz_file import FAULTS
+from waterjar.run.store import sha256
 
 LAST = "last.pt"
 BEST = "best.pt"
 _DIGEST = 64
+_TYPES = {
+    "int": (int,),
+    "bool": (bool,),
+    "float": (float, int),
+    "Tensor | None": (Tensor, type(None)),
+    "dict[str, Any]": (dict,),
+}
 
 
 @dataclass
@@ -58,7 +68,24 @@ def position(folder: Path, content: dict[str, Any]) -> Position:
             f"checkpoint {folder / LAST} is of a later waterjar (it holds {', '.join(unknown)}): go on with that one, "
             "or remove the checkpoint to start the run anew"
         )
-    return Position(**found)
+    made = Position(**found)
+    for one in fields(Position):
+        value, wanted = getattr(made, one.name), _TYPES.get(str(one.type))
+        if wanted is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted)):
+            raise TypeError(f"{one.name} is {type(value).__name__}")
+    return made
+
+
+@contextmanager
+def understood(path: Path) -> Iterator[None]:
+    """Whatever a checkpoint that is not what it says leads to is one clear error."""
+    try:
+        yield
+    except WaterjarError:
+        raise
+    except (pickle.UnpicklingError, AssertionError, *FAULTS) as error:
+        why = type(error).__name__
+        raise WaterjarError(f"checkpoint {path} cannot be read ({why}): remove it to start the run anew") from error
 
 
 def save(folder: Path, name: str, run_id: str, content: dict[str, Any]) -> None:
@@ -66,8 +93,7 @@ def save(folder: Path, name: str, run_id: str, content: dict[str, Any]) -> None:
     buffer = io.BytesIO()
     torch.save({"run_id": run_id, **content}, buffer)
     data = buffer.getvalue()
-    folder.mkdir(parents=True, exist_ok=True)
-    LocalStore(folder).put(name, sha256(data).encode() + data if name == LAST else data)
+    write_file(folder / name, sha256(data).encode() + data if name == LAST else data)
 
 
 def load(folder: Path, name: str, run_id: str) -> dict[str, Any] | None:
@@ -75,20 +101,16 @@ def load(folder: Path, name: str, run_id: str) -> dict[str, Any] | None:
     path = folder / name
     if not path.is_file():
         return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # torch's remarks on files that it is about to refuse
-            data = path.read_bytes()
-            if name == LAST:  # one flipped bit would train on, and be sealed
-                digest, data = data[:_DIGEST], data[_DIGEST:]
-                if sha256(data).encode() != digest:
-                    raise ValueError("its checksum does not hold")
-            content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-            if not isinstance(content, dict):
-                raise ValueError("it is not a checkpoint")
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        why = type(error).__name__
-        raise WaterjarError(f"checkpoint {path} cannot be read ({why}): remove it to start the run anew") from error
+    with understood(path), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch's remarks on files that it is about to refuse
+        data = path.read_bytes()
+        if name == LAST:  # one flipped bit would train on, and be sealed
+            digest, data = data[:_DIGEST], data[_DIGEST:]
+            if sha256(data).encode() != digest:
+                raise ValueError("its checksum does not hold")
+        content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        if not isinstance(content, dict):
+            raise ValueError("it is not a checkpoint")
     if content.get("run_id") != run_id:
         raise WaterjarError(
             f"checkpoint {path} belongs to run {content.get('run_id')}, not {run_id}: remove it to start the run anew"

@@ -24,6 +24,7 @@ from waterjar.lab.tasks import TASKS, arrange
 from waterjar.run.identity import identify
 from waterjar.run.reader import open_run
 from waterjar.run.recorder import Recorder
+from waterjar.run.resume import mend
 from waterjar.run.root import read_array, read_root
 from waterjar.run.schema import JOINT, Missing, missing
 from waterjar.run.store import ROOT
@@ -79,8 +80,9 @@ class Trainer:
         """Take up the last checkpoint; returns the last step it contains, -1 if there is none."""
         found = checkpoint.load(self._folder, LAST, self.run_id)
         if found is not None:
-            self.learner.load_state(found["learner"])
-            self._at = checkpoint.position(self._folder, found)
+            with checkpoint.understood(self._folder / LAST):
+                self.learner.load_state(found["learner"])
+                self._at = checkpoint.position(self._folder, found)
         return self._at.step
 
     def go(self, recorder: Recorder) -> None:
@@ -92,7 +94,7 @@ class Trainer:
                 self.learner.begin_task(phase.task)
                 self._log(recorder, phase, self.evaluate(), None)
                 self._at.begun = True
-                self._save()
+                self._save(recorder)
             while self._at.epoch < phase.epochs:
                 self._train_epoch(recorder, phase)
             self._at = dataclasses.replace(self._at, phase=self._at.phase + 1, begun=False, epoch=0)
@@ -120,7 +122,7 @@ class Trainer:
             at.batch += 1
             if time.monotonic() - self._saved_at > self._every:
                 at.trace = trace.cpu()
-                self._save()
+                self._save(recorder)
         if at.epoch + 1 == phase.epochs:
             size = self.config.training.batch_size
             at.replayed += self.learner.end_task(plain_batches(self.experiment, phase, self.scale, size, self._device))
@@ -128,7 +130,7 @@ class Trainer:
         at.trace = trace.cpu()
         self._log(recorder, phase, self.evaluate(), epoch)
         at.batch, at.trace, at.replayed, at.patched = 0, None, 0, 0
-        self._save()
+        self._save(recorder)
 
     def evaluate(self) -> dict[str, Tally]:
         """Show every evaluation set to the network as it is now."""
@@ -190,7 +192,8 @@ class Trainer:
             weights = {key: value.cpu() for key, value in self.learner.network.state_dict().items()}
             checkpoint.save(self._folder, BEST, self.run_id, {"step": self._at.step, "network": weights})
 
-    def _save(self) -> None:
+    def _save(self, recorder: Recorder) -> None:
+        recorder.sync()  # a checkpoint may not reach the disk before the step that it stands behind
         self._saved_at = time.monotonic()
         self._at.seconds = self._saved_at - self._step_began
         self._at.peak_memory, self._at.peak_device_memory = self._peak_memory(), self._peak_device_memory()
@@ -245,6 +248,7 @@ def train(
 
     A sealed run is left alone. Everything random hangs on the config; the caller's generators are not touched.
     """
+    mend(path)
     if is_sealed(path):
         (checkpoints / LAST).unlink(missing_ok=True)
         return path

@@ -48,8 +48,8 @@ class Storage(BaseModel):
             faults = "; ".join(f"{'.'.join(map(str, f['loc']))}={f['input']!r}: {f['msg']}" for f in error.errors())
             raise WaterjarError(f"Storage: {faults}") from None
 
-    sync: bool = False
-    """Wait for the disk at every commit: also safe against power loss, at the price of its latency."""
+    sync: bool | None = None
+    """Wait for the disk: at every commit, never, or (None) as often as takes 2 % of the time. See docs/runs.md."""
 
 
 def array_metadata(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import functools
 import json
@@ -9,6 +10,7 @@ import os
 from pathlib import Path
 
 from waterjar.errors import WaterjarError
+from waterjar.run.disk import to_disk
 from waterjar.run.provenance import now
 from waterjar.run.root import read_root
 from waterjar.run.store import MANIFEST, read_file, sha256
@@ -25,15 +27,22 @@ def append(run: Path, run_id: str, root: str) -> None:
         return
     line = json.dumps({"run": place.name, "run_id": run_id, "root": root, "sealed": now()})
     try:
-        with (study / LEDGER).open("ab+") as file:
-            fcntl.lockf(file, fcntl.LOCK_EX)
-            file.seek(0)
-            whole, cut = _split(file.read())
+        descriptor = os.open(study / LEDGER, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX)
+            whole, cut = _split(
+                os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+            )  # the lock goes when any other is closed
             if cut:
-                file.truncate(len(whole))
-            elif whole and not whole.endswith(b"\n"):
-                file.write(b"\n")
-            file.write(line.encode() + b"\n")
+                os.truncate(descriptor, len(whole))
+            start = "\n" if whole and not whole.endswith(b"\n") else ""
+            entry = f"{start}{line}\n".encode()
+            if os.write(descriptor, entry) != len(entry):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(descriptor)
+            to_disk(study)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise WaterjarError(
             f"{run} is sealed as {root}, but {study / LEDGER} could not be written: {error.strerror}"

@@ -83,8 +83,9 @@ class Run:
         return digests
 
     def array(self, key: str, region: Region | None = None) -> NDArray[Any]:
-        """One array in memory, or a region of it; of a sealed run only if its bytes are those that were sealed."""
-        return read_array(self.path, key, self.nodes[key], self.digests, region)
+        """One array in memory, or a region of it, if its bytes are those that were sealed or recorded."""
+        checks = None if self.status == "sealed" else self.attributes.get("checks", {}).get(key)
+        return read_array(self.path, key, self.nodes[key], self.digests, region, checks)
 
     @property
     def root(self) -> Json:

@@ -2,7 +2,8 @@
 
 One `log` is one complete step. Its chunks are written first; then one atomic rename swaps the root
 zarr.json, whose consolidated metadata says how long every array is. Until that instant no reader sees the
-step; after it all of it. A process killed at any moment loses at most the step in flight.
+step; after it all of it. A process killed at any moment loses at most the step in flight; what a power cut
+costs is in docs/runs.md.
 """
 
 from __future__ import annotations
@@ -240,6 +241,14 @@ class Recorder:
         with self._writer.transaction():
             self._writer.append("events", "event", {"event_step": self.last_step, "kind": kind, "message": message}, {})
 
+    def sync(self) -> None:
+        """Wait until all that was recorded is on the disk: before a checkpoint of your own is written, for instance.
+
+        With Storage(sync=False) nothing is waited for, here either.
+        """
+        self._check_writable()
+        self._store.sync()
+
     def close(self) -> str:
         """Seal the run and return its root hash. Nothing can be recorded afterwards."""
         self._check_writable()
@@ -272,7 +281,7 @@ class Recorder:
             return
         try:
             self._end_session("interrupted")
-            self._writer.commit()
+            self._writer.commit(sync=True)
         except WaterjarError as second:
             error.add_note(f"waterjar could not mark the run as interrupted: {second}")
         finally:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +15,12 @@ from waterjar.run.checks import damage, row_checksums
 from waterjar.run.codec import Json, Storage
 from waterjar.run.coordinates import Progress
 from waterjar.run.growing import GrowingGroup, Series
-from waterjar.run.root import read_array, read_root
+from waterjar.run.root import DamagedError, read_array, read_root
 from waterjar.run.schema import GROWING, STEP_COORDINATES
-from waterjar.run.store import MANIFEST, ROOT_HASH, LocalStore, sha256
+from waterjar.run.store import MANIFEST, ROOT_HASH, SYNCED, LocalStore, sha256
 from waterjar.run.writer import TreeWriter, expected_files
 
+_LOG = logging.getLogger(__name__)
 _MUST_AGREE = ("run_id", "seeds", "tasks", "eval_sets", "probe_sets", "classes")
 
 
@@ -24,6 +28,7 @@ def restore(
     store: LocalStore, storage: Storage, identity: dict[str, Any], resume_at: int | None
 ) -> tuple[TreeWriter, Progress]:
     """Rebuild the writer of an open run, with nothing behind step `resume_at`."""
+    _mend(store)
     root = read_root(store.path)
     attributes = root["attributes"]
     if attributes["status"] == "sealed":
@@ -59,6 +64,8 @@ def restore(
                 series.crcs = row_checksums(store.path, series.key, series.metadata, keep)
     attributes["progress"] = progress
     attributes["status"] = "recording"
+    for stale in (MANIFEST, ROOT_HASH):  # of a seal that was interrupted
+        store.delete(stale)
     writer.commit()
     for group in writer.groups.values():
         for series in group.series.values():
@@ -66,9 +73,41 @@ def restore(
     writer.tidy()
     for key in expected_files(writer.nodes) - set(writer.digests):
         writer.digests[key] = sha256(store.get(key))
-    for stale in (MANIFEST, ROOT_HASH):  # of a seal that was interrupted
-        store.delete(stale)
     return writer, progress
+
+
+def mend(path: Path) -> None:
+    """After a power cut: put back the last root that was on the disk with all that it speaks of.
+
+    A run whose present root holds is left alone, and so is one that another process writes.
+    """
+    store = LocalStore(path)
+    if (path / SYNCED).is_file():
+        with contextlib.suppress(WaterjarError):
+            store.lock()
+            try:
+                _mend(store)
+            finally:
+                store.unlock()
+
+
+def _mend(store: LocalStore) -> None:
+    """The same, under a lock. A root may have reached the disk before what it speaks of, or a name before its root."""
+    if not (store.path / SYNCED).is_file():
+        return
+    with contextlib.suppress(DamagedError):
+        if not _broken(store.path, read_root(store.path)):
+            return
+    kept = read_root(store.path, SYNCED)
+    if _broken(store.path, kept):
+        return
+    step = kept["attributes"]["progress"]["step"]
+    _LOG.warning("%s: what was recorded after step %d did not reach the disk before a power cut", store.path, step)
+    store.put_root(store.get(SYNCED), sync=True)
+
+
+def _broken(path: Path, root: Json) -> list[tuple[str, str]]:
+    return [] if root["attributes"]["status"] == "sealed" else damage(path, root)
 
 
 def _rebuild_groups(writer: TreeWriter) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
@@ -95,15 +96,15 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
 """What the root says of a run, and what it must look like. Earlier versions lacked some of the second kind."""
 
 
-def read_root(path: Path) -> Json:
+def read_root(path: Path, file: str = ROOT) -> Json:
     """The root metadata of a run, checked: it is one, it is whole, and this version can read it."""
-    return root_and_digest(path)[0]
+    return root_and_digest(path, file)[0]
 
 
-def root_and_digest(path: Path) -> tuple[Json, str]:
+def root_and_digest(path: Path, file: str = ROOT) -> tuple[Json, str]:
     """The root metadata of a run, checked, and the SHA-256 of the file."""
     try:
-        text = read_file(path, ROOT)
+        text = read_file(path, file)
     except FileNotFoundError:
         hint = "no such file or directory" if not path.exists() else f"it has no {ROOT}"
         raise WaterjarError(f"{path} is not a run: {hint}") from None
@@ -156,11 +157,17 @@ def _check(path: Path, root: Json, is_whole: bool) -> None:
 
 
 def read_array(
-    path: Path, key: str, metadata: Json, digests: Mapping[str, str] | None = None, region: Region | None = None
+    path: Path,
+    key: str,
+    metadata: Json,
+    digests: Mapping[str, str] | None = None,
+    region: Region | None = None,
+    checks: Sequence[int] | None = None,
 ) -> NDArray[Any]:
     """Load an array of a checked root: whole, or a `region` of it, of which only the chunks that hold it are read.
 
-    `digests` are the SHA-256 of a sealed run's files: bytes that are not those that were sealed are an error.
+    `digests` are the SHA-256 of a sealed run's files, `checks` those that the root of an open one keeps of a raw array:
+    bytes that are not those that were recorded are an error.
     """
     chunks, most = metadata["chunk_grid"]["configuration"]["chunk_shape"], chunk_bytes(metadata)
     wanted = [(0, size) for size in metadata["shape"]] if region is None else region
@@ -184,6 +191,10 @@ def read_array(
             raise DamagedError(path, f"could not read {path / name}: {error.strerror}") from error
         if digests is not None and sha256(data) != digests.get(name):
             raise DamagedError(path, f"{path / name} is damaged: it is not what was sealed (see waterjar verify)")
+        if checks is not None:
+            visible = most // chunks[0] * min(chunks[0], metadata["shape"][0] - index[0] * chunks[0])
+            if index[0] >= len(checks) or google_crc32c.value(data[:visible]) != checks[index[0]]:
+                raise DamagedError(path, f"{path / name} is damaged: its rows are not those that were recorded")
         offsets = [i * c - begin for i, c, (begin, _) in zip(index, chunks, wanted, strict=True)]
         block = decode(data, metadata, str(path / name))
         block = block[tuple(slice(max(0, -o), n - o) for o, n in zip(offsets, shape, strict=True))]

@@ -69,9 +69,11 @@ def close(store: LocalStore, writer: TreeWriter) -> str:
     root = writer.root()
     digests = {**writer.digests, ROOT: sha256(root)}
     manifest = "".join(f"{digests[key]}  {key}\n" for key in sorted(digests))
-    found = store.put(MANIFEST, manifest.encode())
-    store.put(ROOT_HASH, root_line(found))
-    store.put_root(root)
+    found = sha256(manifest.encode())
+    # A manifest on the disk is a whole one, of files that are there: cut off before it, the run is open; after it, too.
+    store.put_after_all(ROOT_HASH, root_line(found))
+    store.put_after_all(MANIFEST, manifest.encode())
+    store.put_root(root, sync=True)
     return found
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from waterjar.errors import WaterjarError
-from waterjar.run.store import MANIFEST, LocalStore
+from waterjar.run.disk import write_file
+from waterjar.run.store import MANIFEST
 
 NAMESPACE = "waterjar"
 _KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
@@ -48,7 +49,7 @@ def sign(path: Path, key: Path | None = None) -> Path:
     done = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], manifest.read_bytes())
     if done.returncode or "BEGIN SSH SIGNATURE" not in done.stdout:
         raise WaterjarError(f"ssh-keygen could not sign with {key}: {done.stderr.strip()}")
-    LocalStore(path).put(f"{MANIFEST}.sig", done.stdout.encode())  # an earlier signature stays until this instant
+    write_file(path / f"{MANIFEST}.sig", done.stdout)  # an earlier signature stays until this instant
     return _file(path)
 
 

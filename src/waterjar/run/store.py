@@ -1,5 +1,9 @@
 """Where a run's bytes go: atomic puts, one root swap a commit, one writer at a time.
 
+What a commit consists of reaches the disk before the root that speaks of it. Where waiting for that at every commit
+would take more than 2 % of the time, the root that was last waited for is kept beside the present one (SYNCED): after
+a power cut a run goes on from there.
+
 An object store has neither rename nor process locks; a second class with these methods would serve it.
 """
 
@@ -11,12 +15,15 @@ import fcntl
 import hashlib
 import os
 import stat
+import time
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
 from waterjar.errors import WaterjarError
+from waterjar.run.disk import make_folder, replace_file, to_disk
 
 ROOT = "zarr.json"
 PRIVATE = ".waterjar"
@@ -25,6 +32,14 @@ PRIVATE = ".waterjar"
 
 MANIFEST = f"{PRIVATE}/manifest.sha256"
 ROOT_HASH = f"{PRIVATE}/root.sha256"
+SYNCED = f"{PRIVATE}/synced.json"
+"""The last root that was on the disk with all that it speaks of, while a later one may not be."""
+
+BUSY = "is being written by process"
+"""What the error of a second writer says."""
+_PAUSE = 50
+"""Waiting for the disk is followed by this many times as long without: 2 % of the time."""
+_AT_ONCE = 8
 
 
 LARGEST = 2**28
@@ -63,11 +78,15 @@ def sha256(data: bytes) -> str:
 class LocalStore:
     """A directory on a POSIX file system."""
 
-    def __init__(self, path: Path, *, sync: bool = False) -> None:
+    def __init__(self, path: Path, *, sync: bool | None = None) -> None:
+        """`sync`: wait for the disk at every commit, never, or (None) as often as costs 2 % of the time."""
         self.path = path
         self._private = path / PRIVATE
         self._sync = sync
         self._known: set[Path] = set()
+        self._unsynced: dict[Path, None] = {}  # files and folders, in the order of their first change
+        self._root_is_synced = False
+        self._next_sync = 0.0
         self._lock: IO[str] | None = None
 
     def patch(self, key: str, offset: int, data: bytes) -> None:
@@ -78,39 +97,44 @@ class LocalStore:
                 written = os.pwrite(descriptor, data, offset)
                 if written != len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                if self._sync:
-                    os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+            self._unsynced[self.path / key] = None
         except OSError as error:
             raise self._unwritten(key, error) from error
 
     def put(self, key: str, data: bytes) -> str:
         """Write a file whole or not at all; returns its SHA-256."""
-        target = self.path / key
-        draft = self._private / f"draft-{os.getpid()}"
         try:
-            if target.parent not in self._known:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                self._private.mkdir(exist_ok=True)
-                self._known.add(target.parent)
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-            try:
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(descriptor, view) :]
-                if self._sync:
-                    os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            os.replace(draft, target)  # noqa: PTH105 - the hot path of every commit
-            if self._sync:
-                _sync_directory(target.parent)
+            target = self._place(key)
+            # what replaces a file may not reach the disk after its name: the old contents would be gone, too
+            now = self._sync is not False and target.exists()
+            self._replace(target, data, sync=now)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
             raise self._unwritten(key, error) from error
+        self._unsynced |= {target.parent: None} if now else {target: None, target.parent: None}
         return sha256(data)
+
+    def put_after_all(self, key: str, data: bytes) -> None:
+        """Write a file that is not on the disk before everything else is."""
+        try:
+            self._to_disk()
+            target = self._place(key)
+            self._replace(target, data, sync=self._sync is not False)
+        except OSError as error:
+            raise self._unwritten(key, error) from error
+        self._unsynced[target.parent] = None
+
+    def _place(self, key: str) -> Path:
+        target = self.path / key
+        if target.parent not in self._known:
+            for folder in (self._private, target.parent):
+                self._unsynced |= dict.fromkeys(make_folder(folder, sync=False))
+            self._known.add(target.parent)
+        return target
+
+    def _replace(self, target: Path, data: bytes, *, sync: bool) -> None:
+        replace_file(self._private / f"draft-{os.getpid()}", target, data, sync=sync)
 
     def _unwritten(self, key: str, error: OSError) -> WaterjarError:
         return WaterjarError(
@@ -123,9 +147,57 @@ class LocalStore:
         """A store that only says what a file would hash to."""
         return _Hasher(Path())
 
-    def put_root(self, data: bytes) -> None:
-        """Make everything put so far visible at once."""
-        self.put(ROOT, data)
+    def put_root(self, data: bytes, *, sync: bool = False) -> None:
+        """Make everything put so far visible at once; `sync` also where it would not be waited for."""
+        try:
+            target = self._place(ROOT)
+            if self._sync is False:
+                self._replace(target, data, sync=False)
+                self._unsynced.clear()
+            elif sync or self._sync or time.monotonic() >= self._next_sync:
+                began = time.monotonic()
+                self._to_disk()
+                self._replace(target, data, sync=True)
+                to_disk(self.path)
+                self._mark_synced(began)
+            else:
+                if self._root_is_synced:
+                    self._replace(self.path / SYNCED, target.read_bytes(), sync=True)
+                    to_disk(self._private)
+                self._replace(target, data, sync=False)
+                self._root_is_synced = False
+        except OSError as error:
+            raise self._unwritten(ROOT, error) from error
+
+    def sync(self) -> None:
+        """Wait until all that is visible is on the disk."""
+        if self._sync is False or self._root_is_synced:
+            return
+        began = time.monotonic()
+        try:
+            self._to_disk()
+            to_disk(self.path / ROOT)
+            to_disk(self.path)
+        except OSError as error:
+            raise self._unwritten(ROOT, error) from error
+        self._mark_synced(began)
+
+    def _to_disk(self) -> None:
+        """Wait for all that was written, in threads that end here: the disk takes many at once as quickly as one."""
+        if self._sync is not False:
+            try:
+                with ThreadPoolExecutor(_AT_ONCE) as pool:
+                    list(pool.map(_to_disk, self._unsynced))
+            except RuntimeError:  # none can be started any more: the process is ending, or has no memory for it
+                for path in self._unsynced:
+                    _to_disk(path)
+        self._unsynced.clear()
+
+    def _mark_synced(self, began: float) -> None:
+        self._root_is_synced = True
+        self.delete(SYNCED)
+        now = time.monotonic()
+        self._next_sync = now + _PAUSE * (now - began)
 
     def get(self, key: str) -> bytes:
         """Read a file."""
@@ -137,6 +209,7 @@ class LocalStore:
     def delete(self, key: str) -> None:
         """Remove a file that is no longer part of the run."""
         (self.path / key).unlink(missing_ok=True)
+        self._unsynced[(self.path / key).parent] = None
 
     def files(self) -> Iterator[str]:
         """Every file of the run, the private ones left out."""
@@ -155,7 +228,7 @@ class LocalStore:
         worker may outlive its parent) closes its copy at once.
         """
         try:
-            self._private.mkdir(parents=True, exist_ok=True)
+            self._unsynced |= dict.fromkeys(make_folder(self._private, sync=False))
             handle = (self._private / "lock").open("a+")
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
@@ -173,7 +246,7 @@ class LocalStore:
             holder = handle.read().strip()
             handle.close()
             raise WaterjarError(
-                f"{self.path} is being written by process {holder or 'unknown'}: a run has one writer. "
+                f"{self.path} {BUSY} {holder or 'unknown'}: a run has one writer. "
                 "Wait for it, stop it, or record to another path"
             ) from error
         except OSError as error:
@@ -203,14 +276,11 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
+def _to_disk(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):  # removed since
+        to_disk(path)
+
+
 class _Hasher(LocalStore):
     def put(self, key: str, data: bytes) -> str:
         return sha256(data)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,13 +16,15 @@ import numpy as np
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
+from waterjar.run.disk import write_file
 from waterjar.run.identity import plain
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
 from waterjar.run.reader import Arrays, Run, read_group, to_dataset
 from waterjar.run.root import NotARunError
+from waterjar.run.shown import shown_value
 from waterjar.run.stamped import pack, unpack
-from waterjar.run.store import ROOT, LocalStore, read_file
+from waterjar.run.store import ROOT, read_file
 from waterjar.run.yaml_text import read_yaml_file, write_yaml
 
 if TYPE_CHECKING:
@@ -219,7 +221,10 @@ def name_cells(configs: Mapping[str, Mapping[str, Any]], leave_out: str = "") ->
         keys = [key for key in dict.fromkeys(key for cell in cells for key in configs[cell]) if key != leave_out]
         differing = [k for k in keys if len({repr(configs[cell].get(k)) for cell in cells}) > 1]
         for cell in cells:
-            parts = [method, *(f"{k.rpartition('.')[2]}={configs[cell].get(k, '–')}" for k in differing)]
+            parts = [
+                method,
+                *(f"{k.rpartition('.')[2]}={shown_value(k, configs[cell].get(k, '–'))}" for k in differing),
+            ]
             names[cell] = ", ".join(part for part in parts if part)
     if leave_out:
         return names
@@ -248,9 +253,9 @@ def create_study(
     file = folder / DECLARATION
     if file.is_file() and not replace and write_yaml(read_yaml_file(file)) != text:
         raise WaterjarError(f"{file} declares another study: choose another directory, or change that file by hand")
-    LocalStore(folder).put(DECLARATION, text.encode())
+    write_file(folder / DECLARATION, text)
     if runs:
-        LocalStore(folder).put(DECLARED, json.dumps(list(runs)).encode())
+        write_file(folder / DECLARED, json.dumps(list(runs)))
     ledger.ensure_all(folder)  # a run may have been killed between its seal and its line
     return folder
 
@@ -356,4 +361,4 @@ def _is_sound(entry: Entry) -> bool:
 def _write_index(folder: Path, runs: Index) -> None:
     kept = {name: (stamp, vars(entry)) for name, (stamp, entry) in runs.items()}
     with contextlib.suppress(WaterjarError):  # a study on a full or read-only disk opens all the same
-        LocalStore(folder).put(INDEX, pack({"version": _INDEX_VERSION, "runs": kept}))
+        write_file(folder / INDEX, pack({"version": _INDEX_VERSION, "runs": kept}), sync=False)

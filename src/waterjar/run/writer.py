@@ -17,7 +17,7 @@ from waterjar.run.growing import GrowingGroup, Series, chunk_key, write_blocks
 from waterjar.run.rows import LayerTable, Row
 from waterjar.run.schema import GROWING, REASON, REASONS, STEP_COORDINATES, flags
 from waterjar.run.stamped import BLANK, stamp, to_json
-from waterjar.run.store import LocalStore
+from waterjar.run.store import LocalStore, sha256
 
 Array = NDArray[Any]
 _NOT_RECORDED = np.uint8(REASONS.index("not_recorded"))
@@ -66,9 +66,9 @@ class TreeWriter:
         finally:
             self._advanced = []
 
-    def commit(self) -> None:
-        """Swap the root."""
-        self.store.put_root(self.root())
+    def commit(self, *, sync: bool = False) -> None:
+        """Swap the root; `sync` also where the disk would not be waited for."""
+        self.store.put_root(self.root(), sync=sync)
 
     def root(self) -> bytes:
         """The root zarr.json with the metadata of every node consolidated in it."""
@@ -318,7 +318,9 @@ class TreeWriter:
         if absent:
             raise WaterjarError(f"{self.store.path} cannot be sealed: {absent[0]} was never written")
         for path, node in self.nodes.items():  # true shapes, for readers that skip the root
-            self.digests[f"{path}/zarr.json"] = self.store.put(f"{path}/zarr.json", to_json(node))
+            key, text = f"{path}/zarr.json", to_json(node)
+            if self.digests[key] != sha256(text):
+                self.digests[key] = self.store.put(key, text)
 
 
 def expected_files(nodes: dict[str, Json]) -> set[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from waterjar._version import __version__
 from waterjar.errors import WaterjarError
+from waterjar.run.disk import write_file
 from waterjar.view.report.blocks import Report
 
 _OPEN = """from pathlib import Path
@@ -75,14 +76,12 @@ def write_notebook(
     """Write the notebook; it names the study by the way from its own folder."""
     if path.suffix != ".ipynb":
         raise WaterjarError(f"{path}: the name of a notebook ends in .ipynb")
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         way = Path(os.path.relpath(study.resolve(), path.parent.resolve())).as_posix()
     except ValueError:  # on another drive there is no way
         way = study.resolve().as_posix()
     made = notebook(report, way, settings=settings, where=where)
-    path.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return path
+    return write_file(path, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
 
 
 def _flat(text: str, most: int) -> str:

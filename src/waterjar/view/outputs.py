@@ -19,13 +19,14 @@ from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.registry import families
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.store import LocalStore
+from waterjar.run.disk import write_file
 from waterjar.view import figures
 from waterjar.view.album import COMPARISON, DRAWN, FIGURES, Progress, album, drawn_formats, not_measured
 from waterjar.view.report.composing import compose
 from waterjar.view.report.formats import FORMATS as REPORTS
 from waterjar.view.report.formats import write
 from waterjar.view.report.model import model_of
+from waterjar.view.report.tables import csv_text
 from waterjar.view.style import house_style
 
 EXPORTS = "exports"
@@ -112,16 +113,15 @@ def _reports(diagnosis: Diagnosis, folder: Path) -> Made:
 
 def _tables(diagnosis: Diagnosis, folder: Path) -> Made:
     """Every number, a row per metric, cell and seed; and cells against their baseline, if that is tested."""
-    found = _kept("values.csv", lambda: diagnosis.table().to_csv(index=False), folder)
+    found = _kept("values.csv", lambda: csv_text(diagnosis.table()), folder)
     if diagnosis.analysis.tests and len(diagnosis.study.cells) > 1:
-        found |= _kept("comparison.csv", lambda: compare_cells(diagnosis).to_csv(index=False), folder)
+        found |= _kept("comparison.csv", lambda: csv_text(compare_cells(diagnosis)), folder)
     return found
 
 
 def _kept(name: str, text: Callable[[], str], folder: Path) -> Made:
     def write_text() -> Path:
-        LocalStore(folder).put(f"{EXPORTS}/{name}", text().encode())
-        return folder / EXPORTS / name
+        return write_file(folder / EXPORTS / name, text())
 
     return {name: _made(write_text)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
 import textwrap
 import unicodedata
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from waterjar._version import __version__
 from waterjar.errors import WaterjarError, missing_extra
+from waterjar.run.disk import write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,16 +134,11 @@ def save(figure: Figure, path: str | Path, *, dpi: float | None = None) -> Path:
         ".pdf": {"Keywords": note, "Creator": f"waterjar {__version__}", "CreationDate": None},
         ".svg": {"Description": note, "Creator": f"waterjar {__version__}", "Date": None},
     }
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WaterjarError(f"{target}: cannot be written: {error}") from error
+    kind = target.suffix.lower()
+    drawn_bytes = io.BytesIO()
     with house_style():
-        try:
-            figure.savefig(target, metadata=fields[target.suffix.lower()], dpi=dpi or _STYLE["savefig.dpi"])
-        except OSError as error:
-            raise WaterjarError(f"{target}: cannot be written: {error}") from error
-    return target
+        figure.savefig(drawn_bytes, format=kind[1:], metadata=fields[kind], dpi=dpi or _STYLE["savefig.dpi"])
+    return write_file(target, drawn_bytes.getvalue())
 
 
 def line_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 import http.server
 import io
+import os
 import pickle
 import struct
 import tarfile
@@ -304,3 +306,26 @@ def test_a_server_without_the_file_or_no_server_is_one_error(tmp_path: Path, mon
     with pytest.raises(WaterjarError, match="could not be fetched"):
         load("cifar100", path=tmp_path / "x" / "a.tar.gz", download=True)
     assert list((tmp_path / "x").iterdir()) == []
+
+
+def test_a_member_that_unpacks_to_more_than_the_data_is_not_read(tmp_path: Path) -> None:
+    """A gigabyte of zeros, by the size of a member, or by that of a header that tarfile reads into memory."""
+    for kind, name in ((tarfile.REGTYPE, "cifar-100-python/train"), (tarfile.XHDTYPE, "x"), (tarfile.REGTYPE, "other")):
+        info = tarfile.TarInfo(name)
+        info.size, info.type = 10**9, kind
+        file = tmp_path / "a.tar.gz"
+        with gzip.open(file, "wb", compresslevel=1) as packed:
+            packed.write(info.tobuf())
+            for _ in range(300):
+                packed.write(bytes(2**20))
+        with pytest.raises(WaterjarError, match="unpacks to more than 268435456 bytes"):
+            load("cifar100", path=file)
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.tar.gz")
+    with pytest.raises(WaterjarError, match="is neither a file nor a directory"):
+        load("cifar100", path=tmp_path / "pipe.tar.gz")
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(WaterjarError, match="there is no file"):
+        load("npz", path=tmp_path / "pipe.npz")

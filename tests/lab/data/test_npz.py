@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -119,3 +120,13 @@ def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> No
         to_cache(dataclasses.replace(data, name=name), tmp_path / "study" / "data")
     assert not (tmp_path / "study").exists()
     assert to_cache(data, tmp_path / "study" / "data").parent == tmp_path / "study" / "data"
+
+
+def test_archives_that_lie_are_one_error(tmp_path: Path) -> None:
+    """What an archive can lie about is in tests/run/test_npz_file.py."""
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1000000000000,)}".ljust(118) + b"\n"
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("train_x.npy", data)
+    with pytest.raises(WaterjarError, match=r"x.npz cannot be read as an .npz file of plain arrays: train_x is \(1000"):
+        load("npz", path=tmp_path / "x.npz")

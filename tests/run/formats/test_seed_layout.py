@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -326,8 +327,23 @@ class TestForeign:
         study = waterjar.create_study(tmp_path / "study", {})
         import_seed_layout(foreign(tmp_path / "mnist" / "RL"), study / "RL")
         assert json.loads((study / "ledger.jsonl").read_text())["run"] == "RL"
-        assert sorted(p.name for p in study.iterdir()) == [".waterjar", "RL", "ledger.jsonl", "study.yaml"]
+        assert sorted(p.name for p in study.iterdir()) == ["RL", "ledger.jsonl", "study.yaml"]
         assert len(waterjar.open_study(study)) == 1
+
+    @pytest.mark.parametrize(
+        "header", [b"{'descr': (((", b"{'descr': '<f4', 'shape': (10000000,)}", b"(" * 100, b"\xff"]
+    )
+    def test_headers_that_are_none_are_one_error(self, tmp_path: Path, header: bytes) -> None:
+        folder = foreign(tmp_path / "mnist" / "RL")
+        text = header.ljust(118) + b"\n"
+        magic = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little")
+        (folder / "task_000" / "representations.npy").write_bytes(magic + text)
+        with pytest.raises(WaterjarError, match="representations.npy is not an .npy of numbers"):
+            import_seed_layout(folder, tmp_path / "run")
+        (folder / "task_000" / "metadata.json").unlink()
+        os.mkfifo(folder / "task_000" / "metadata.json")
+        with pytest.raises(WaterjarError, match="metadata.json"):
+            import_seed_layout(folder, tmp_path / "run")
 
     def test_memory_does_not_grow_with_tasks(self, tmp_path: Path) -> None:
         code = (

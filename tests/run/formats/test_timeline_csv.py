@@ -237,7 +237,7 @@ def test_cells_of_one_learner_and_diverged_losses_survive(tmp_path: Path) -> Non
     with pytest.raises(WaterjarError, match="are both method 'er', seed 0"):
         waterjar.to_csv(list(study), tmp_path / "y.csv")
     with pytest.raises(WaterjarError, match="could not write"):
-        waterjar.to_csv(study, tmp_path / "no" / "where.csv")
+        waterjar.to_csv(study, tmp_path / "x.csv" / "where.csv")
     with pytest.raises(WaterjarError, match="splits='t1_all': expected a list"):
         waterjar.from_csv(tmp_path / "x.csv", tmp_path / "z", splits="t1_all")
 

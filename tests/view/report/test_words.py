@@ -143,7 +143,7 @@ def test_a_spreadsheet_runs_nothing() -> None:
     )  # fmt: skip
     before = frame.copy()
     rows = list(csv.reader(io.StringIO(csv_text(frame))))
-    names = ["'=cmd|' /C calc'!A0", "'+1+2", "'-x", "'@SUM(A1)", "'\t=1", "sgd", "-0.5", ""]
+    names = ["'=cmd|' /C calc'!A0", "'+1+2", "'-x", "'@SUM(A1)", r"\x09=1", "sgd", "-0.5", ""]
     assert [row[0] for row in rows[1:]] == names
     assert {row[1] for row in rows[1:]} == {"-1.5"}
     assert [row[2] for row in rows[1:]] == ["1", "'=2", "-3", "", "a-b", "–", "1e-3", "−2"]

@@ -28,6 +28,7 @@ from waterjar.lab.scenarios import batch_bounds
 from waterjar.lab.trainer import BACKWARD_COST, check_that_run_is_not_older, is_sealed
 from waterjar.run.identity import identify
 from waterjar.run.recorder import Recorder
+from waterjar.run.resume import mend
 from waterjar.run.schema import Missing, Variable, missing
 from waterjar.run.store import ROOT
 
@@ -82,8 +83,9 @@ class BinaryTrainer:
     def resume(self, found: dict[str, Any] | None) -> int:
         """Take up a checkpoint; returns the last step it contains, -1 if there is none."""
         if found is not None:
-            self._at = checkpoint.position(self._folder, found)
-            self._crew.load(found["cohorts"])
+            with checkpoint.understood(self._folder / LAST):
+                self._at = checkpoint.position(self._folder, found)
+                self._crew.load(found["cohorts"])
         return self._at.step
 
     def describe(self, recorder: Recorder) -> None:
@@ -106,7 +108,7 @@ class BinaryTrainer:
                 self._crew.ask("begin_task", self._at.phase)
                 self._log(recorder, names[self._at.phase])
                 self._at.begun = True
-                self._save_if_due()
+                self._save_if_due(recorder)
             while self._at.epoch < epochs:
                 self._train_some(recorder, names[self._at.phase])
             self._at = dataclasses.replace(self._at, phase=self._at.phase + 1, begun=False, epoch=0)
@@ -129,7 +131,7 @@ class BinaryTrainer:
             if at.epoch % self.config.training.log_frequency == 0:
                 self._log(recorder, task)
                 at.trace, at.replayed = None, 0
-        self._save_if_due()
+        self._save_if_due(recorder)
 
     def _log(self, recorder: Recorder, task: str) -> None:
         """Record a step; at epoch 0 it is the evaluation at the start of a task."""
@@ -184,9 +186,10 @@ class BinaryTrainer:
         own = self._memory.largest() or 0
         return max(own + self._crew.peak_memory(), self._at.peak_memory)
 
-    def _save_if_due(self) -> None:
+    def _save_if_due(self, recorder: Recorder) -> None:
         if time.monotonic() - self._saved_at < self._every:
             return
+        recorder.sync()  # a checkpoint may not reach the disk before the step that it stands behind
         self._at.seconds = time.monotonic() - self._step_began
         self._at.peak_memory = self._peak_memory()
         position = {f.name: getattr(self._at, f.name) for f in dataclasses.fields(Position)}
@@ -239,6 +242,7 @@ def train_binary(
     """
     if engine not in ENGINES:
         raise unknown_name("engine", engine, ENGINES)
+    mend(path)
     if is_sealed(path):
         (checkpoints / LAST).unlink(missing_ok=True)
         return path
@@ -283,7 +287,7 @@ def train_binary(
 
 def _engine_of(engine: str, found: dict[str, Any] | None, file: Path) -> str:
     """The engine to go on with: bits of one that stacks repeats are not those of one that does not."""
-    before = None if found is None else str(found["engine"])
+    before = None if found is None else str(found.get("engine"))
     if before is None:
         return engine
     if engine == "auto":

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
 from waterjar.lab.data._image_data import ImageData, fingerprint
+from waterjar.run.disk import to_disk, tree_to_disk
 
 ARRAYS = (
     "train_images",
@@ -77,20 +78,18 @@ def _write(data: ImageData, target: Path) -> Path:
         for name in ARRAYS:
             with (partial / f"{name}.npy").open("wb") as file:
                 npy.write_array(file, np.ascontiguousarray(getattr(data, name)), allow_pickle=False)
-                _to_disk(file.fileno())
         description = {
             "name": data.name,
             "class_names": data.class_names,
             "superclass_names": data.superclass_names,
             "fingerprint": data.fingerprint,
         }
-        with (partial / _DESCRIPTION).open("w", encoding="utf-8") as text:
-            json.dump(description, text, indent=1)
-            text.flush()
-            _to_disk(text.fileno())
+        (partial / _DESCRIPTION).write_text(json.dumps(description, indent=1), encoding="utf-8")
         partial.chmod(0o755)
+        tree_to_disk(partial)
         try:
             partial.rename(target)
+            to_disk(parent)
         except OSError:
             # Another process was quicker: a directory with files in it is not replaced. Its data are the same.
             return _same(target, data.fingerprint)
@@ -147,8 +146,3 @@ def _description(directory: Path) -> dict[str, Any]:
 def _damaged(directory: Path, why: str) -> WaterjarError:
     """The error for a cache that cannot be trusted: it can always be made again."""
     return WaterjarError(f"the cached image set {directory} is damaged ({why}): delete it, it will be made again")
-
-
-def _to_disk(descriptor: int) -> None:
-    """A rename may reach the disk before the contents do: write them out first."""
-    os.fsync(descriptor)

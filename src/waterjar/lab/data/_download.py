@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from waterjar.errors import WaterjarError
+from waterjar.run.disk import to_disk
 
 _CHUNK = 1 << 18
 _TIMEOUT = 60.0  # seconds without a byte
@@ -55,7 +56,9 @@ def download(url: str, target: Path, md5: str, console: Console | None = None) -
                 f"{url} arrived with md5 {digest.hexdigest()} instead of {md5}: the transfer was cut or "
                 "altered. Nothing was kept; try again"
             )
+        to_disk(partial)
         partial.replace(target)
+        to_disk(target.parent)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         raise WaterjarError(f"{url} could not be fetched: {error}. Nothing was kept; try again") from error
     finally:

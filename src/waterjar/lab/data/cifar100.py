@@ -6,10 +6,13 @@ of the archive are read, never unpacked to disk; the pickles in it are read by `
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import tarfile
 import zlib
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +23,13 @@ from waterjar.lab.data import npz
 from waterjar.lab.data._download import data_home, download
 from waterjar.lab.data._image_data import ImageData, image_data
 from waterjar.run.plain_pickle import read_plain_pickle
+from waterjar.run.store import read_file
 
 URL = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"
 ARCHIVE_MD5 = "eb9058c3a382ffc7106e4002c42a8d85"
 FOLDER = "cifar-100-python"
+UNPACKED = 2**28
+"""Bytes that the archive unpacks to, at most: it is 186 MB."""
 MEMBER_MD5 = {
     "train": "16019d7e3df5f24257cddd939b257f8d",
     "test": "f0ef6b0ae62326f3e7ffdfab6717acfc",
@@ -86,6 +92,8 @@ def load(settings: Settings) -> ImageData:
         if path.suffix not in {".gz", ".tgz"}:
             raise WaterjarError(f"`download` writes a .tar.gz archive, so `path` cannot be {path}")
         download(URL, path, ARCHIVE_MD5)
+    if not path.is_file() and not path.is_dir():
+        raise WaterjarError(f"{path} is neither a file nor a directory")
     splits = _from_npz(path) if path.suffix == ".npz" else _from_members(path)
     owner = superclass_of_class()
     for name, (_, fine, coarse, _) in splits.items():
@@ -165,16 +173,23 @@ def _read_members(path: Path) -> dict[str, bytes]:
         missing = [name for name in MEMBER_MD5 if not (folder / name).is_file()]
         if missing:
             raise WaterjarError(f"{folder} lacks {', '.join(missing)} of CIFAR-100")
-        return {name: (folder / name).read_bytes() for name in MEMBER_MD5}
+        try:
+            return {name: read_file(folder, name) for name in MEMBER_MD5}
+        except OSError as error:
+            raise WaterjarError(f"could not read {folder}: {error.strerror}") from error
     contents: dict[str, bytes] = {}
     try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                name = member.name.removeprefix(f"{FOLDER}/")
-                file = archive.extractfile(member) if member.isfile() and name in MEMBER_MD5 else None
-                if file is not None:
-                    contents[name] = file.read()
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        with path.open("rb") as packed:
+            is_gzip = packed.read(2) == b"\x1f\x8b"
+            packed.seek(0)
+            unpacked = gzip.GzipFile(fileobj=packed) if is_gzip else packed
+            with tarfile.open(fileobj=_AtMost(unpacked), mode="r:") as archive:
+                for member in archive:
+                    name = member.name.removeprefix(f"{FOLDER}/")
+                    file = archive.extractfile(member) if member.isfile() and name in MEMBER_MD5 else None
+                    if file is not None:
+                        contents[name] = file.read()
+    except (tarfile.TarError, OSError, EOFError, ValueError, MemoryError, zlib.error) as error:
         raise WaterjarError(
             f"{path} is not a readable archive ({error}): delete it and set `download: true`"
         ) from error
@@ -182,6 +197,26 @@ def _read_members(path: Path) -> dict[str, bytes]:
     if missing:
         raise WaterjarError(f"{path} lacks {', '.join(missing)}: it is not the CIFAR-100 archive")
     return contents
+
+
+class _AtMost(io.RawIOBase):
+    """A file that gives no more than the archive unpacks to, whatever its headers call for."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= UNPACKED - self._file.tell():
+            raise OSError(f"it unpacks to more than {UNPACKED} bytes")
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if whence or not 0 <= offset <= UNPACKED:
+            raise OSError(f"it unpacks to more than {UNPACKED} bytes")
+        return self._file.seek(offset)
+
+    def tell(self) -> int:
+        return self._file.tell()
 
 
 def _images(path: Path, split: str, images: NDArray[np.generic]) -> NDArray[np.uint8]:

@@ -8,18 +8,18 @@ numbers (else each class is its own superclass); `train_index` and `test_index`,
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab.data._cache import fault_of_name
 from waterjar.lab.data._image_data import ImageData, image_data
+from waterjar.run.npz_file import FAULTS, names_in_npz, read_npz
 
 REQUIRED = ("train_x", "train_fine", "test_x", "test_fine")
 OPTIONAL = ("train_coarse", "test_coarse", "train_index", "test_index", "fine_names", "coarse_names")
@@ -78,18 +78,17 @@ def read_arrays(
     path: Path, required: Sequence[str] = REQUIRED, optional: Sequence[str] = OPTIONAL
 ) -> dict[str, NDArray[np.generic]]:
     """Some arrays of an .npz file, no pickles, or one clear error."""
-    if not path.exists():
+    if not path.is_file():
         raise WaterjarError(f"there is no file {path}: set `path` to an .npz file with {', '.join(required)}")
     try:
         with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
+            if file.read(6) == npy.MAGIC_PREFIX:
                 raise WaterjarError(f"{path} holds a single array, not an .npz archive of several")
-            with archive:
-                stored = archive.files
-                arrays = {name: archive[name] for name in (*required, *optional) if name in stored}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise WaterjarError(f"{path} cannot be read as an .npz file of plain arrays: {error}") from error
+            arrays = read_npz(file, (*required, *optional))
+            stored = names_in_npz(file)
+    except FAULTS as error:
+        why = str(error) or type(error).__name__
+        raise WaterjarError(f"{path} cannot be read as an .npz file of plain arrays: {why}") from error
     for name in required:
         if name not in arrays:
             raise unknown_name(f"{path} lacks an array: needed", name, stored)

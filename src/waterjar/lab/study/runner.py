@@ -15,7 +15,7 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from pathlib import Path
 from typing import Any, Protocol
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import BusyError, WaterjarError
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData, from_cache, load, to_cache
 from waterjar.lab.study import kinds
@@ -24,8 +24,9 @@ from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Declared
 from waterjar.lab.study.local_pool import LocalPool, reason
 from waterjar.lab.study.remarks import notes
+from waterjar.run.resume import mend
 from waterjar.run.root import NotARunError, read_root
-from waterjar.run.store import ROOT
+from waterjar.run.store import BUSY, ROOT
 from waterjar.run.study import Study, create_study, open_study
 
 DATA = ".waterjar/data"
@@ -66,6 +67,7 @@ def plan(declaration: Declared, out: Path, data: ImageData) -> list[Job]:
         name = f"{laid.name}-{laid.run_id[:8]}"
         if laid.run_id in jobs:
             raise WaterjarError(f"the study declares one run twice: {name}. Leave out what is the same setting twice")
+        mend(out / name)
         jobs[laid.run_id] = Job(declaration.kind, config, laid, out / name)
     kind.try_out([job.config for job in jobs.values()], data)
     return list(jobs.values())
@@ -183,7 +185,14 @@ def _reason(error: BaseException) -> str:
 
 
 def _failed(failed: dict[str, str], asked: int, out: Path) -> WaterjarError:
+    busy = [name for name, why in failed.items() if BUSY in why]
     listing = "\n".join(f"  {name}: {why}" for name, why in failed.items())
+    if len(busy) == len(failed):
+        return BusyError(
+            f"another process is writing {len(busy)} of {asked} runs in {out}, and goes on with them; "
+            f"{asked - len(failed)} are complete:\n{listing}\n"
+            "Nothing failed. When the other is done, or stopped, the same command goes on with what is left"
+        )
     return WaterjarError(
         f"{len(failed)} of {asked} runs failed, {asked - len(failed)} are complete in {out}:\n{listing}\n"
         "Run the same command again to go on with those that failed, from their checkpoints"

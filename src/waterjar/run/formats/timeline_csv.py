@@ -9,23 +9,27 @@ on its first line). Out and in again gives the same performance, to the bit.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.disk import write_file
 from waterjar.run.formats.timeline import MEASURES, SPLITS, Step, Timeline, Value, seed_form, timelines
 from waterjar.run.identity import digest
 from waterjar.run.reader import Run
 from waterjar.run.schema import REASONS, variables_of
+from waterjar.run.shown import csv_cell, from_csv_cell
 from waterjar.run.study import Study, create_study, method_of, open_study
 
 _REQUIRED = ("method", "seed", "epoch_eff", "split", "acc")
 _PLACES = ("step", "task", "epoch", "total_epoch", "eval_task", "tasks")
+_TEXTS = ("method", "split", "task", "eval_task", "tasks")
 _SHARES = tuple(column for column in MEASURES if column != "loss")
 
 Line = tuple[str, dict[str, str]]
@@ -78,7 +82,8 @@ def _lines(file: Path) -> Iterator[Line]:
                 where = f"{file}, line {reader.line_num}"
                 if len(row) != len(header):
                     raise WaterjarError(f"{where}: {len(row)} cells, the header has {len(header)}")
-                yield where, dict(zip(header, row, strict=True))
+                record = dict(zip(header, row, strict=True))
+                yield where, {name: from_csv_cell(cell) if name in _TEXTS else cell for name, cell in record.items()}
     except OSError as error:
         raise WaterjarError(f"could not read {file}: {error.strerror}") from error
     except (csv.Error, UnicodeDecodeError) as error:
@@ -210,20 +215,14 @@ def to_csv(runs: Run | Study | Iterable[Run], file: str | os.PathLike[str]) -> P
     used = {column for timeline in found.values() for column in timeline.columns}
     measures = [column for column in MEASURES if column == "acc" or column in used]
     header = [*_REQUIRED[:-1], *measures, *(() if is_enough else _PLACES)]
-    path = Path(file)
-    try:
-        with path.open("w", newline="", encoding="utf-8") as handle:
-            # Before Python 3.13 a carriage return in a name is not put in quotes where lines end without one.
-            names = {name for (method, _), one in found.items() for name in (method, *one.sets, *one.tasks)}
-            quoting: Literal[0, 1] = csv.QUOTE_ALL if "\r" in "".join(names) else csv.QUOTE_MINIMAL
-            writer = csv.DictWriter(handle, header, restval="", lineterminator="\n", quoting=quoting)
-            writer.writeheader()
-            for (method, seed), timeline in found.items():
-                for line in _written(timeline, is_enough):
-                    writer.writerow({"method": method, "seed": seed, **line})
-    except OSError as error:
-        raise WaterjarError(f"could not write {path}: {error.strerror}") from error
-    return path
+    text = io.StringIO()
+    writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
+    writer.writeheader()
+    for (method, seed), timeline in found.items():
+        for line in _written(timeline, is_enough):
+            cells = {"method": method, "seed": seed, **line}
+            writer.writerow({name: csv_cell(cell) if name in _TEXTS else cell for name, cell in cells.items()})
+    return write_file(file, text.getvalue())
 
 
 def left_out(runs: Run | Study | Iterable[Run]) -> list[str]:

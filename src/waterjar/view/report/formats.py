@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.disk import write_file
 from waterjar.view.report.blocks import Report
 from waterjar.view.report.renderers.pdf import find_browser
 
@@ -63,7 +64,7 @@ def write(report: Report, path: str | os.PathLike[str], form: str | None = None)
         if hasattr(module, "write"):  # more than one text
             module.write(report, target)
         else:
-            target.write_text(module.render(report), encoding="utf-8")
+            write_file(target, module.render(report))
     except OSError as error:
         raise WaterjarError(f"could not write {target}: {error.strerror or error}") from error
     return target

@@ -17,6 +17,7 @@ from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run import ledger
 from waterjar.run.seal import verify
+from waterjar.run.shown import shown_settings
 from waterjar.run.study import Study, flat
 from waterjar.view import figures
 from waterjar.view.numbers import counted, listed, shorten
@@ -128,7 +129,7 @@ class Model:
         cells = list(self.names.values())
         what = f"{counted(len(cells), 'learner')} ({listed(cells)})" if len(cells) > 1 else shorten(cells[0], 80)
         text = f"{counted(len(entries), 'run')}: {what}, {counted(len(seeds), 'seed')} ({listed(map(str, seeds))})"
-        common = _common(flat(entry.config) for entry in entries)
+        common = _common(flat(shown_settings(entry.config)) for entry in entries)
         for key, word in _WORDS:
             if isinstance(common.get(key), str) and common[key]:
                 text += f", {word} {shorten(common[key], 60)}"

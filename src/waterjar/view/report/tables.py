@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
+from waterjar.run.shown import csv_cell
 from waterjar.view.report.blocks import Chart
 
 MOST_ROWS = 400
 """Rows of the table that stands in for a chart; the CSV has them all."""
 
 
-_RUNS = ("=", "+", "-", "@", "\t", "\r")
-"""What a formula begins with; spreadsheets skip tabs and returns before it."""
-
-
 def csv_text(frame: pd.DataFrame) -> str:
     """Tidy data as CSV: every digit of every number, nothing where a value is missing.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe before it: names come from files of others.
+    Texts are those of `csv_cell`: names come from files of others.
     """
-    safe = frame.rename(columns=inert)
+    safe = frame.rename(columns=csv_cell)
     for name in safe:
         if not pd.api.types.is_numeric_dtype(safe[name]):
-            cells = [inert(value) for value in safe[name]]
+            cells = [csv_cell(value) for value in safe[name]]
             safe[name] = pd.Series(cells, index=safe.index, dtype=object)  # whole numbers among texts stay whole
     text: str = safe.to_csv(index=False, lineterminator="\n")
     return text
-
-
-def inert(value: Any) -> Any:
-    """A cell as a spreadsheet shows it and does not run it; numbers, also those in texts, are left as they are.
-
-    >>> inert("=1+1"), inert("-0.5"), inert("sgd"), inert(-2)
-    ("'=1+1", '-0.5', 'sgd', -2)
-    """
-    if not isinstance(value, str) or not value.startswith(_RUNS):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return f"'{value}"
-    return value
 
 
 def alternative(chart: Chart) -> tuple[list[str], list[tuple[str, ...]], int]:

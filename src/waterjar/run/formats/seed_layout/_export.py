@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.disk import written_beside
 from waterjar.run.formats.seed_layout import _names as names
-from waterjar.run.formats.seed_layout._beside import written_beside
 from waterjar.run.formats.seed_layout._labels import check_labels, check_pairs
 from waterjar.run.formats.seed_layout._run_side import (
     Group,
@@ -27,6 +27,7 @@ from waterjar.run.formats.seed_layout._run_side import (
 )
 from waterjar.run.plain_pickle import dump_plain
 from waterjar.run.reader import Run
+from waterjar.run.shown import shown_settings
 from waterjar.run.study import Study
 
 Array = NDArray[Any]
@@ -157,6 +158,8 @@ def _plan(run: Run, layer: str | None) -> _Plan:
     plan.initial = _initial(run, notes)
     notes += left_behind(run, steps, performance, used)
     notes += _of_other_steps(plan, kept)
+    if shown_settings(run.config) != run.config:
+        notes.append("secrets and home directories in the config: imported again, the run has another id")
     there = {
         names.REPRESENTATIONS: chosen is not None,
         names.WEIGHTS: "weights/weights" in run.nodes,
@@ -281,7 +284,7 @@ def _write_task(plan: _Plan, task: int, place: Path) -> None:
     metadata = {
         "task_id": task,
         "class_pairs": plan.pairs[:, task].tolist(),
-        "config": plan.run.config,
+        "config": shown_settings(plan.run.config),
         "waterjar": about,
     }
     (place / names.METADATA).write_text(json.dumps(metadata, indent=1, ensure_ascii=False, allow_nan=False) + "\n")

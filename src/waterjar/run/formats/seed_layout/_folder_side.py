@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from waterjar.errors import WaterjarError
 from waterjar.run.formats.seed_layout import _names as names
 from waterjar.run.formats.seed_layout._labels import check_labels, check_pairs
+from waterjar.run.npz_file import FAULTS
 from waterjar.run.plain_pickle import read_plain_pickle
 from waterjar.run.schema import REASONS
 
@@ -103,9 +105,13 @@ def _task_folders(folder: Path) -> list[Path]:
 
 def _read(file: Path) -> bytes:
     try:
+        if file.exists() and not file.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file")
         return file.read_bytes()
     except OSError as error:
         raise WaterjarError(f"could not read {file}: {error.strerror}") from error
+    except MemoryError as error:
+        raise WaterjarError(f"{file} does not fit into memory") from error
 
 
 def _read_metadata(file: Path, task: int) -> dict[str, Any]:
@@ -198,11 +204,13 @@ def _in_all(folders: list[Path], name: str) -> bool:
 def open_array(file: Path) -> Array:
     """An .npy, mapped and not read; pickled objects are refused."""
     try:
+        if not file.is_file():
+            raise ValueError("there is no such file")
         with file.open("rb") as handle:
             if handle.read(len(_MAGIC)) != _MAGIC:
                 raise ValueError("it does not begin as one")
         found: Array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, OverflowError, SyntaxError, TypeError) as error:
+    except FAULTS as error:
         raise WaterjarError(f"{file} is not an .npy of numbers: {error}") from error
     if found.dtype.kind not in _STORABLE or found.dtype.itemsize > 8:
         raise WaterjarError(f"{file} is not an .npy of numbers of at most 64 bits: it holds {found.dtype}")

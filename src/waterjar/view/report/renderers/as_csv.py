@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from pathlib import Path
 
 from waterjar._version import __version__
+from waterjar.run.disk import write_file
 from waterjar.view.report.blocks import Report
 from waterjar.view.report.tables import csv_text
 
@@ -24,12 +26,13 @@ def files(report: Report) -> dict[str, str]:
 def write(report: Report, path: Path) -> None:
     """Write a zip, or where the path has no suffix a folder."""
     if not path.suffix:
-        path.mkdir(exist_ok=True)
         for name, text in files(report).items():
-            (path / name).write_text(text, encoding="utf-8")
+            write_file(path / name, text)
         return
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files(report).items():
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, text)
+    write_file(path, zipped.getvalue())

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from waterjar._version import __version__
+from waterjar.run.disk import write_file
+from waterjar.run.shown import visible
 from waterjar.view.numbers import one_line, shorten
 from waterjar.view.report import blocks as b
 from waterjar.view.report.renderers.pictures import caption_of, folder_beside, save_pictures
@@ -34,7 +36,7 @@ def write(report: b.Report, path: Path) -> None:
     """Write the document, and the charts as PDF beside it."""
     folder = folder_beside(path)
     pictures = {name: f"{folder.name}/{file}" for name, file in save_pictures(report, folder, ".pdf").items()}
-    path.write_text(render(report, pictures), encoding="utf-8")
+    write_file(path, render(report, pictures))
 
 
 def render(report: b.Report, pictures: Mapping[str, str]) -> str:
@@ -60,7 +62,7 @@ def escape(text: str, most: int = 3000) -> str:
     ewc\_on, 50 \% $\pm$ 1, 10$^{-5}$
     """
     made = []
-    for sign in " ".join(shorten(text, most).split()):
+    for sign in visible(" ".join(shorten(text, most).split())):
         if sign in _RAISED:
             made.append(f"$^{{{_RAISED[sign]}}}$")
         elif sign in _SIGNS:

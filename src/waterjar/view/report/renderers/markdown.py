@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from waterjar._version import __version__
+from waterjar.run.disk import write_file
+from waterjar.run.shown import visible
 from waterjar.view.numbers import one_line, shorten
 from waterjar.view.report import blocks as b
 from waterjar.view.report.renderers.pictures import caption_of, folder_beside, save_pictures
@@ -19,7 +21,7 @@ def write(report: b.Report, path: Path) -> None:
     """Write the text, and the charts as SVG beside it."""
     folder = folder_beside(path)
     pictures = {name: f"{folder.name}/{file}" for name, file in save_pictures(report, folder, ".svg").items()}
-    path.write_text(render(report, pictures), encoding="utf-8")
+    write_file(path, render(report, pictures))
 
 
 def render(report: b.Report, pictures: Mapping[str, str]) -> str:
@@ -39,7 +41,7 @@ def escape(text: str, most: int = 4000) -> str:
     >>> print(escape("<b>a_b</b> *x* | [y](z)"))
     \<b\>a\_b\</b\> \*x\* \| \[y\](z)
     """
-    flat = " ".join(shorten(text, most).split())
+    flat = visible(" ".join(shorten(text, most).split()))
     return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", flat)
 
 
@@ -61,8 +63,9 @@ def _block(block: b.Block, pictures: Mapping[str, str]) -> str:
                 for item in items
             )
         case b.Code(title, text):
+            shown = "\n".join(map(visible, text.rstrip().split("\n")))
             fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
-            return f"{escape(title)}\n\n{fence}yaml\n{text.rstrip()}\n{fence}"
+            return f"{escape(title)}\n\n{fence}yaml\n{shown}\n{fence}"
         case b.Verdicts():
             columns = ["learner", "verdict", *(label for label, _ in block.verdicts[0].facts)]
             rows = [(one.name, one.short, *(value for _, value in one.facts)) for one in block.verdicts]

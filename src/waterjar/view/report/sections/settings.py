@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from waterjar.run.identity import SEED_KEYS
+from waterjar.run.shown import shown_settings
 from waterjar.run.study import flat
 from waterjar.run.yaml_text import write_yaml
 from waterjar.view.numbers import listed
@@ -22,7 +23,7 @@ def blocks(model: Model) -> list[Block]:
     """Differences first: they are what the comparison is about."""
     made: list[Block] = []
     configs = {
-        model.names[cell]: {k: v for k, v in flat(entries[0].config).items() if k not in SEED_KEYS}
+        model.names[cell]: {k: v for k, v in flat(shown_settings(entries[0].config)).items() if k not in SEED_KEYS}
         for cell, entries in model.study.cells.items()
     }
     keys = list(dict.fromkeys(key for config in configs.values() for key in config))
@@ -73,7 +74,7 @@ def _declaration(model: Model) -> list[Block]:
         return []
     given = [f"{name}.{key}" for name, own in model.given.items() for key in own]
     before = f"Asked for when this report was made, before what the study declares: {listed(given)}."
-    text = write_yaml(declared)
+    text = write_yaml(shown_settings(declared))
     return [*([Text(before)] if given else []), Code("The declaration of the study (study.yaml)", text)]
 
 

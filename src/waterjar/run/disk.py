@@ -1,0 +1,123 @@
+"""How every file of ours is written: whole or not at all, and on the disk before anything speaks of it.
+
+A file is written beside its place, brought to the disk, and renamed: a full disk, a kill or a power cut leaves what was
+there before. A rename may reach the disk before the contents do, and a name before its folder; hence the two syncs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from waterjar.errors import WaterjarError
+
+
+def write_file(path: str | os.PathLike[str], data: bytes | str, *, sync: bool = True) -> Path:
+    """Write a file and the folders above it; an error leaves the file that was there.
+
+    Caches, which can be made again and know whether they are whole, do without `sync`. A link is replaced by the file:
+    what it leads to may be somebody else's. /dev/stdout is written to as it is.
+    """
+    target = Path(path)
+    content = data.encode() if isinstance(data, str) else data
+    try:
+        if target.parts[:2] == ("/", "dev"):
+            with target.open("wb") as file:
+                file.write(content)
+            return target
+        make_folder(target.parent, sync=sync)
+        replace_file(target.with_name(f".{target.name[:50]}-{os.getpid()}.draft"), target, content, sync=sync)
+        if sync:
+            to_disk(target.parent)
+    except (OSError, ValueError) as error:  # a name with a zero in it
+        raise _unwritten(target, error) from error
+    return target
+
+
+def replace_file(draft: Path, target: Path, data: bytes, *, sync: bool) -> None:
+    """Write `draft` and rename it to `target`, on the same file system; an error leaves `target` as it was.
+
+    `sync` is for the contents; the folder, which has the name, is for the caller to wait for.
+    """
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            if sync:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(draft, target)  # noqa: PTH105 - the hot path of every commit
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+
+
+def make_folder(path: Path, *, sync: bool = True) -> list[Path]:
+    """Make a folder and those above it; returns the folders that have a new entry."""
+    changed = [folder.parent for folder in (path, *path.parents) if not folder.exists()]
+    if changed:
+        path.mkdir(parents=True, exist_ok=True)
+    if sync:
+        for folder in changed:
+            to_disk(folder)
+    return changed
+
+
+def to_disk(path: str | os.PathLike[str]) -> None:
+    """Wait until a file's contents, or a folder's entries, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def tree_to_disk(folder: Path) -> None:
+    """Wait until a folder and all that is in it are on the disk."""
+    for place, _, files in os.walk(folder):
+        for name in files:
+            to_disk(Path(place, name))
+        to_disk(place)
+
+
+@contextmanager
+def written_beside(target: Path) -> Iterator[Path]:
+    """Yield a folder to write, which becomes `target` at the end; after an error nothing is left of it.
+
+    The draft stands one level deeper than its target will, so that nothing takes it for one of the target's kind.
+    """
+    if target.exists() or target.is_symlink():
+        raise WaterjarError(f"{target} exists already: choose another place, or move it away first")
+    made = [folder for folder in target.parents if not folder.exists()]
+    draft: Path | None = None
+    try:
+        make_folder(target.parent)
+        draft = Path(tempfile.mkdtemp(prefix=f".{target.name[:50]}-", suffix=".partial", dir=target.parent))
+        place = draft / target.name
+        yield place
+        tree_to_disk(place)
+        place.rename(target)
+        to_disk(target.parent)
+        made = []
+    except OSError as error:
+        raise _unwritten(error.filename or target, error) from error
+    finally:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+        for folder in made:  # the nearest first; those that somebody else has filled since stay
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def _unwritten(path: str | os.PathLike[str], error: Exception) -> WaterjarError:
+    """NumPy's own error for a full disk has no strerror: it says how many values were written."""
+    return WaterjarError(f"could not write {os.fspath(path)}: {getattr(error, 'strerror', None) or error}")
