@@ -211,7 +211,7 @@ def on_the_way(call: Call, wanted: bool, found: dict[tuple[str, str], int]) -> b
     """Whether the number goes on from a call to an end; those that it does are found. Is what it returns `wanted`?"""
     wanted = wanted and call.goes_out
     down = False
-    goes_on = wanted
+    goes_on = wanted or call.is_end  # what an end calls, it writes
     for inner in reversed(call.calls):  # what one returns is wanted if another, later, hands it on
         if on_the_way(inner, down if inner.in_bytes else goes_on, found) and inner.comes_in:
             down = goes_on = True
