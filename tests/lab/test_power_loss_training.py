@@ -42,7 +42,7 @@ def cut_often(data: ImageData, tmp_path: Path, cuts: int) -> None:
 
 def test_power_is_cut_a_few_times(glyphs: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_PAUSE", 1e9)  # a disk so slow that only a checkpoint waits for it
-    cut_often(glyphs, tmp_path, cuts=4)
+    cut_often(glyphs, tmp_path, cuts=2)
 
 
 @pytest.mark.slow

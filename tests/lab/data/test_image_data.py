@@ -214,6 +214,7 @@ def test_a_directory_with_the_right_name_and_other_data_is_refused(tmp_path: Pat
 def test_workers_share_one_copy(tmp_path: Path) -> None:
     data = load("glyphs", alphabets=1, characters=2, train_per_class=100, test_per_class=1)
     directory = to_cache(data, tmp_path)
+    os.sync()  # pages that are not on the disk yet count as the process's own, and tests do not wait for it
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         results = pool.map(open_in_worker, [str(directory)] * 2)
     assert results == [(int(data.train_images.sum()), 0.0)] * 2
