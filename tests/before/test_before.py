@@ -145,7 +145,8 @@ def test_sensitivity_to_the_threshold_is_what_it_was(name: str, before: Callable
     from waterjar.diagnose.sensitivity import sensitivity
 
     frozen = before(name)
-    asked, rest = frozen.meta["sensitivity"], frozen.meta["defaults"]["rigidity"]
+    asked = frozen.meta["sensitivity"]
+    rest = {key: value for key, value in frozen.meta["defaults"]["rigidity"].items() if key != "threshold"}
     means, *_ = sensitivity(
         frozen.study, asked["metric"], "threshold", values=asked["values"], settings={"rigidity": rest}
     )

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import by_name
+from waterjar.run.faults import parse_settings
 
 
 class Inner(BaseModel):
@@ -51,13 +52,13 @@ def test_unknown_name_lists_the_known_ones_and_imports_nothing(package: ModuleTy
 
 
 def test_settings_are_parsed() -> None:
-    parsed = by_name.parse_settings(Settings, {"path": "x", "inner": {"depth": 3}}, "here")
+    parsed = parse_settings(Settings, {"path": "x", "inner": {"depth": 3}}, "here")
     assert (parsed.size, parsed.path, parsed.inner.depth) == (4, "x", 3)
 
 
 def test_all_faults_are_told_at_once_with_the_nearest_name() -> None:
     with pytest.raises(WaterjarError) as error:
-        by_name.parse_settings(Settings, {"sizee": 3, "size": 0, "inner": {"dpth": 1}}, "patch")
+        parse_settings(Settings, {"sizee": 3, "size": 0, "inner": {"dpth": 1}}, "patch")
     text = str(error.value)
     assert "patch: setting 'sizee' is unknown: did you mean 'size'?" in text
     assert "patch: setting 'size' is 0: " in text

@@ -240,7 +240,7 @@ def test_variables_need_repeat_in_snapshots() -> None:
 
 
 def test_storage_refuses_unknown_settings() -> None:
-    with pytest.raises(WaterjarError, match="Storage: compresion"):
+    with pytest.raises(WaterjarError, match="Storage: setting 'compresion' is unknown: did you mean 'compression'"):
         Storage(compresion="zstd")  # type: ignore[call-arg]
 
 
@@ -280,7 +280,7 @@ def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
         ({"variables": {"train/epoch": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
         ({"variables": {"train/../../evil": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
         ({"variables": {"train/a\nb": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
-        ({"storage": {"level": 99}}, "Storage: level=99"),
+        ({"storage": {"level": 99}}, "Storage: setting 'level' is 99: expected at most"),
         ({"config": {"x": "\ud800"}}, "is not Unicode text"),
         ({"config": {"seed": 3}, "seeds": [4]}, r"seeds=\[4\], but the config says \[3\]"),
     ],

@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from waterjar.diagnose.baseline import DEFAULT, check_baseline
 from waterjar.diagnose.registry import Family, families, find_family
 from waterjar.diagnose.settings import Names, Share, parse
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.faults import parse_settings
 from waterjar.run.study import Study
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
@@ -271,12 +272,10 @@ def declared_analysis(declaration: Mapping[str, Any], where: str) -> Analysis:
     if not isinstance(section, Mapping):
         raise WaterjarError(f"{where}: analysis: expected a mapping of settings, not {section!r}")
     try:
-        found = Analysis.model_validate(spelled_out({str(key): value for key, value in section.items()}))
-    except ValidationError as error:
-        lines = [f"analysis.{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
-        raise WaterjarError("\n".join(f"{where}: {line}" for line in lines)) from None
+        spelled = spelled_out({str(key): value for key, value in section.items()})
     except WaterjarError as error:
         raise WaterjarError(f"{where}: {error}") from None
+    found = parse_settings(Analysis, spelled, where, "analysis")
     faults = found.faults()
     if faults:
         raise WaterjarError("\n".join(f"{where}: {line}" for line in faults))

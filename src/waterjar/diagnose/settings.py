@@ -15,23 +15,17 @@ import json
 import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError
+from waterjar.run import faults
+from waterjar.run.faults import Expected
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a setting is expected to be, in words: "expected ..."."""
-
-    words: str
 
 
 def each_once(names: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -93,17 +87,9 @@ def model_of(signature: Callable[..., Any], family: str) -> type[BaseModel]:
 
 def parse(model: type[BaseModel], given: Mapping[str, Any], family: str) -> BaseModel:
     """Settings from what a person wrote; what is wrong with them is one error, a line each."""
-    for name in given:
-        if name not in model.model_fields:
-            raise unknown_name(f"{family}: setting", name, model.model_fields)
-    values = {name: plain(value) for name, value in given.items()}
+    found = faults.parse_settings(model, {name: plain(value) for name, value in given.items()}, family)
     try:
-        found = model.model_validate(values)
         json.dumps(dump(found))  # a result says in JSON how it was made
-    except ValidationError as error:
-        wrong = dict.fromkeys(str(fault["loc"][0]) for fault in error.errors())
-        lines = [str(_fault(family, name, _listed(values[name]), model)) for name in wrong]
-        raise WaterjarError("\n".join(lines)) from None
     except (TypeError, ValueError) as error:
         raise WaterjarError(f"{family}: settings are numbers, text, lists and the like: {error}") from None
     return found
@@ -139,35 +125,6 @@ def _listed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _listed(item) for key, item in value.items()}
     return [_listed(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _fault(family: str, name: str, value: Any, model: type[BaseModel]) -> WaterjarError:
-    """One setting that is not what it should be: which, what it is, and what was expected."""
-    annotation = typing.get_type_hints(model, include_extras=True)[name]
-    options = [option for part in (annotation, *typing.get_args(annotation)) for option in _options(part)]
-    if options and (isinstance(value, str) or len(options) > 1):
-        return unknown_name(f"{family}: {name}", value, options)
-    words, none = _expected(annotation)
-    return WaterjarError(f"{family}: {name}={value!r}: expected {words}{', or None' if none else ''}")
-
-
-def _options(annotation: Any) -> list[Any]:
-    return list(typing.get_args(annotation)) if typing.get_origin(annotation) is Literal else []
-
-
-def _expected(annotation: Any) -> tuple[str, bool]:
-    """What an annotation expects, in words, and whether None would do."""
-    if typing.get_origin(annotation) is Annotated:
-        told = [part.words for part in annotation.__metadata__ if isinstance(part, Expected)]
-        if told:
-            return told[-1], type(None) in typing.get_args(typing.get_args(annotation)[0])
-        return _expected(typing.get_args(annotation)[0])
-    parts = typing.get_args(annotation)
-    if type(None) in parts:
-        rest = [_expected(part)[0] for part in parts if part is not type(None)]
-        return " or ".join(rest), True
-    words = {bool: "True or False", str: "text", float: "a number", int: "a whole number"}
-    return words.get(annotation, "something else"), False
 
 
 def finite(values: tuple[float, ...]) -> tuple[float, ...]:

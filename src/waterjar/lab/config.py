@@ -11,9 +11,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab import shortcuts
 from waterjar.lab.augmentation import T1, T2, AugmentationSettings
-from waterjar.lab.faults import Behind, behind_name
+from waterjar.lab.by_name import behind_name
 from waterjar.lab.learners import Precision
 from waterjar.lab.shortcuts import Fill
+from waterjar.run.faults import Behind
 
 Scenario = Literal["scratch_t2", "interleaved", "sequential"]
 Device = Literal["auto", "cpu", "cuda", "mps"]

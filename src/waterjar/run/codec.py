@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from waterjar.errors import WaterjarError
+from waterjar.run.faults import of_pydantic
 from waterjar.run.nodes import chunk_bytes
 
 Json = dict[str, Any]
@@ -45,8 +46,8 @@ class Storage(BaseModel):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            faults = "; ".join(f"{'.'.join(map(str, f['loc']))}={f['input']!r}: {f['msg']}" for f in error.errors())
-            raise WaterjarError(f"Storage: {faults}") from None
+            found = of_pydantic(error, type(self), settings)
+            raise WaterjarError("\n".join(f"Storage: {fault}" for fault in found)) from None
 
     sync: bool | None = None
     """Wait for the disk: at every commit, never, or (None) as often as takes 2 % of the time. See docs/runs.md."""

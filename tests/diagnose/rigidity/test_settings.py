@@ -35,14 +35,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Any:
     [
         ({"checkpoint": "bset"}, "did you mean 'best'"),
         ({"weights": [1, 2]}, "one each of AD, PD and SFR_rel"),
-        ({"thresholds": []}, "thresholds=.*expected accuracies"),
-        ({"thresholds": [0.5, 2]}, r"thresholds=\[0.5, 2\]: expected accuracies in \(0, 1\], each once"),
-        ({"thresholds": [0.5, "x"]}, r"thresholds=\[0.5, 'x'\]"),
+        ({"thresholds": []}, "thresholds.*expected accuracies"),
+        ({"thresholds": [0.5, 2]}, r"setting 'thresholds' is \[0.5, 2\]: expected accuracies in \(0, 1\], each once"),
+        ({"thresholds": [0.5, "x"]}, r"setting 'thresholds' is \[0.5, 'x'\]"),
         ({"thresholds": [0.5, 0.6, 0.5]}, "each once"),
         ({"variable": "macro"}, "did you mean 'macro_accuracy'"),
         ({"eval_sets": {"nromal": "x"}}, "with the roles normal, masked"),
         ({"eval_sets": {"normal": "elsewhere"}}, r"not evaluated on 'elsewhere' \(normal\)"),
-        ({"eval_sets": {"normal": 3}}, "eval_sets={'normal': 3}"),
+        ({"eval_sets": {"normal": 3}}, "setting 'eval_sets' is {'normal': 3}"),
         ({"baseline": "scrtach"}, "baseline 'scrtach' is unknown"),
         ({"confidence": 0.1}, "power=0.8: expected a number between 0.9 and 1"),
     ],
@@ -93,7 +93,7 @@ def test_every_setting_is_tried() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
 def test_what_is_of_another_kind_is_one_error(study: Any, name: str, value: Any) -> None:
-    with pytest.raises(WaterjarError, match=rf"^rigidity: {name}\b.*"):
+    with pytest.raises(WaterjarError, match=rf"^rigidity: (setting ')?{name}\b.*"):
         rigidity.measure(study, **{name: value})
 
 

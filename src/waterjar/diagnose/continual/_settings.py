@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from waterjar.diagnose.settings import Expected
 from waterjar.errors import WaterjarError
+from waterjar.run.faults import Expected
 
 MetricType = Literal["accuracy", "loss"]
 AccuracyVariable = Literal["accuracy", "macro_accuracy", "task_accuracy"]

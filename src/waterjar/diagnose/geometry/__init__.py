@@ -23,7 +23,8 @@ from waterjar.diagnose.geometry.loaded import RunSnapshots
 from waterjar.diagnose.geometry.manifold import Geometry, Inactive, geometry_of, manifold_geometry
 from waterjar.diagnose.geometry.snapshot import DrawKind, ManifoldKind, SnapshotGeometry
 from waterjar.diagnose.registry import Family
-from waterjar.diagnose.settings import Count, Expected, Names, Positive, Whole, settings_of
+from waterjar.diagnose.settings import Count, Names, Positive, Whole, settings_of
+from waterjar.run.faults import Expected
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 

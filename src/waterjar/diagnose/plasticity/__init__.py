@@ -29,7 +29,8 @@ from waterjar.diagnose.plasticity.parameters import Parameters
 from waterjar.diagnose.plasticity.step_series import StepSeries
 from waterjar.diagnose.registry import Family
 from waterjar.diagnose.representation import Representation, singular_values
-from waterjar.diagnose.settings import Expected, Names, Real, Share, settings_of
+from waterjar.diagnose.settings import Names, Real, Share, settings_of
+from waterjar.run.faults import Expected
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 

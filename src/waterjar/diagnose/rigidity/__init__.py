@@ -24,7 +24,8 @@ from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
 from waterjar.diagnose.rigidity.reliance import shortcut_reliance
 from waterjar.diagnose.rigidity.side import EvalSets
 from waterjar.diagnose.rigidity.worst_group import worst_group_accuracy
-from waterjar.diagnose.settings import Chance, Count, Expected, Share, Whole, each_once, finite, settings_of
+from waterjar.diagnose.settings import Chance, Count, Share, Whole, each_once, finite, settings_of
+from waterjar.run.faults import Expected
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
 

@@ -17,9 +17,9 @@ from waterjar.diagnose.measuring import Unit
 from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, RUN_ENDED, Codes, Floats
 from waterjar.diagnose.rigidity.curves import check_epochs
 from waterjar.diagnose.rigidity.guessing import Guessing, guessing_of
-from waterjar.diagnose.settings import Expected
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.accuracies import check_accuracies
+from waterjar.run.faults import Expected
 from waterjar.run.schema import JOINT, REASON
 
 EVAL_SETS = {

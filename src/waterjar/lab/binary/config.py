@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from waterjar.errors import WaterjarError
 from waterjar.lab.binary import learners, networks, optimisers, options
-from waterjar.lab.by_name import parse_settings
+from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import Count, Number, Seed
-from waterjar.lab.faults import Behind, behind_name
+from waterjar.run.faults import Behind, parse_settings
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 _REPEAT_SEEDS = 0  # spawn keys of the config's seed

@@ -10,6 +10,7 @@ import sys
 from waterjar.lab import by_name
 from waterjar.lab.data._cache import from_cache, to_cache
 from waterjar.lab.data._image_data import ImageData, channel_statistics, image_data
+from waterjar.run.faults import parse_settings
 
 __all__ = ["ImageData", "channel_statistics", "from_cache", "image_data", "load", "names", "to_cache"]
 
@@ -26,6 +27,6 @@ def load(name: str, /, **settings: object) -> ImageData:
     (12, 32, 32, 3)
     """
     module = by_name.module_in(sys.modules[__name__], "data set", name)
-    parsed = by_name.parse_settings(module.Settings, settings, f"data set '{name}'")
+    parsed = parse_settings(module.Settings, settings, f"data set '{name}'")
     data: ImageData = module.load(parsed)
     return data

@@ -18,6 +18,7 @@ from waterjar.lab import by_name
 from waterjar.lab.learners._protocol import Learner, Observation, Precision, Preset, State, Wants
 from waterjar.lab.learners._reservoir import Memories, Reservoir
 from waterjar.lab.networks import Network
+from waterjar.run.faults import parse_settings
 
 __all__ = [
     "Learner",
@@ -73,7 +74,7 @@ def parse(name: str, settings: Mapping[str, object], preset: str | None = None) 
         if preset not in known:
             raise unknown_name(f"learner '{name}': preset", preset, known)
         chosen = known[preset].settings
-    parsed: BaseModel = by_name.parse_settings(module.Settings, {**chosen, **settings}, f"learner '{name}'")
+    parsed: BaseModel = parse_settings(module.Settings, {**chosen, **settings}, f"learner '{name}'")
     return parsed
 
 

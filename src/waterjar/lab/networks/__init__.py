@@ -18,6 +18,7 @@ from waterjar.lab.counter_hash import hash_words
 from waterjar.lab.networks._flops import flops
 from waterjar.lab.networks._initialisation import initialise
 from waterjar.lab.networks._network import ImageShape, Network, Readout, normalises_by_batch
+from waterjar.run.faults import parse_settings
 
 __all__ = ["ImageShape", "Network", "Readout", "build", "flops", "names", "normalises_by_batch", "parse"]
 
@@ -30,7 +31,7 @@ def names() -> tuple[str, ...]:
 def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
     """The settings of a network, validated; nothing is built."""
     module = by_name.module_in(sys.modules[__name__], "network", name)
-    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"network '{name}'")
+    parsed: BaseModel = parse_settings(module.Settings, settings, f"network '{name}'")
     return parsed
 
 

@@ -18,6 +18,7 @@ from waterjar.lab import by_name
 from waterjar.lab.shortcuts._fill import fill_boxes
 from waterjar.lab.shortcuts._placement import check_rate, random_region, selected
 from waterjar.lab.shortcuts._protocol import Fill, Shortcut, Split, check_batch
+from waterjar.run.faults import parse_settings
 
 __all__ = [
     "Fill",
@@ -42,7 +43,7 @@ def names() -> tuple[str, ...]:
 def parse(kind: str, settings: Mapping[str, object]) -> BaseModel:
     """The settings of a shortcut, validated; nothing is built."""
     module = by_name.module_in(sys.modules[__name__], "shortcut", kind)
-    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"shortcut '{kind}'")
+    parsed: BaseModel = parse_settings(module.Settings, settings, f"shortcut '{kind}'")
     return parsed
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.faults import unknown
 from waterjar.lab.study import kinds
 from waterjar.lab.study.kinds import Declared
+from waterjar.run.faults import unknown
 from waterjar.run.yaml_text import read_yaml_file
 
 

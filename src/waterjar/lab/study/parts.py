@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import data as data_sets
+from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import Count, Device
-from waterjar.lab.faults import Behind, behind_name
+from waterjar.run.faults import Behind
 
 STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 MOST_RUNS = 10_000

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from waterjar.diagnose.analysis import WORDS, Analysis, Baseline, spelled_out
 from waterjar.diagnose.registry import families
 from waterjar.errors import WaterjarError
-from waterjar.lab.faults import unknown
+from waterjar.run.faults import unknown
 
 _RESOURCES = {
     "max_parallel_jobs": "workers",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.faults import unknown
+from waterjar.run.faults import unknown
 
 _ABSENT = object()
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from waterjar.lab import by_name
+from waterjar.run.faults import parse_settings
 
 __all__ = ["Learner", "Outcome", "make", "names", "parse"]
 
@@ -56,7 +57,7 @@ def names() -> tuple[str, ...]:
 def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
     """The settings of a learner, validated."""
     module = by_name.module_in(sys.modules[__name__], "learner", name)
-    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"learner '{name}'")
+    parsed: BaseModel = parse_settings(module.Settings, settings, f"learner '{name}'")
     return parsed
 
 

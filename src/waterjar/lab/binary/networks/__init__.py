@@ -17,6 +17,7 @@ from waterjar.lab import networks as lab_networks
 from waterjar.lab.counter_hash import hash_words
 from waterjar.lab.networks import ImageShape, Network
 from waterjar.lab.networks._initialisation import initialise
+from waterjar.run.faults import parse_settings
 
 __all__ = ["build", "names", "parse", "settings_of"]
 
@@ -39,7 +40,7 @@ def settings_of(name: str) -> type[BaseModel]:
 
 def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
     """The settings of a network, validated; nothing is built."""
-    return by_name.parse_settings(settings_of(name), settings, f"network '{name}'")
+    return parse_settings(settings_of(name), settings, f"network '{name}'")
 
 
 def build(name: str, *, n_classes: int, image_shape: ImageShape, seed: int, **settings: object) -> Network:

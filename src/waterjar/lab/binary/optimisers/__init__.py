@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from waterjar.lab import by_name
+from waterjar.run.faults import parse_settings
 
 
 class Optimiser(Protocol):
@@ -57,7 +58,7 @@ def names() -> tuple[str, ...]:
 def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
     """The settings of an optimiser, validated."""
     module = by_name.module_in(sys.modules[__name__], "optimiser", name)
-    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"optimiser '{name}'")
+    parsed: BaseModel = parse_settings(module.Settings, settings, f"optimiser '{name}'")
     return parsed
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from waterjar.errors import WaterjarError
 from waterjar.lab import by_name
 from waterjar.lab.binary.options._option import Moment, Option, Recalled, Surroundings
+from waterjar.run.faults import parse_settings
 
 __all__ = ["Moment", "Option", "Recalled", "Surroundings", "make", "names", "network_settings", "parse"]
 
@@ -28,7 +29,7 @@ def names() -> tuple[str, ...]:
 def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
     """The settings of an option, validated."""
     module = by_name.module_in(sys.modules[__name__], "option", name)
-    parsed: BaseModel = by_name.parse_settings(module.Settings, settings, f"option '{name}'")
+    parsed: BaseModel = parse_settings(module.Settings, settings, f"option '{name}'")
     return parsed
 
 

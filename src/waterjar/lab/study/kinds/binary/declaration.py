@@ -22,13 +22,14 @@ from waterjar.lab.binary.config import (
     parse_config,
 )
 from waterjar.lab.binary.engines import EngineName
+from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import Count, Seed
-from waterjar.lab.faults import Behind, behind_name, faults, unknown
 from waterjar.lab.study.analysed import check_baseline, not_recorded
 from waterjar.lab.study.parts import STRICT, Data, check_number, faulty
 from waterjar.lab.study.parts import Resources as CommonResources
 from waterjar.lab.study.spelling import with_analysis, with_resources
 from waterjar.lab.study.sweep import combinations
+from waterjar.run.faults import Behind, faults, unknown
 
 PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "seed": {

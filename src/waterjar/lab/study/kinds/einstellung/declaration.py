@@ -25,7 +25,6 @@ from waterjar.lab.config import (
     Training,
 )
 from waterjar.lab.evaluation import EVAL_SETS
-from waterjar.lab.faults import faults
 from waterjar.lab.learners.sgd import Settings as BaselineSettings
 from waterjar.lab.study.analysed import check_baseline, not_recorded
 from waterjar.lab.study.kinds.einstellung.strategies import (
@@ -39,6 +38,7 @@ from waterjar.lab.study.kinds.einstellung.strategies import (
 from waterjar.lab.study.parts import STRICT, Data, Resources, check_number, faulty
 from waterjar.lab.study.spelling import with_analysis, with_resources
 from waterjar.lab.study.sweep import combinations
+from waterjar.run.faults import faults
 
 _LISTS = ("seeds", "backbones", "strategies", "scenarios")
 _SWEPT = ("tasks", "shortcut", "augmentation", "training", "recording", "baseline")

@@ -10,9 +10,10 @@ from pydantic import BaseModel, Field, model_validator
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import learners, networks
+from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import Training
-from waterjar.lab.faults import Behind, behind_name, faults, unknown
 from waterjar.lab.study.parts import STRICT
+from waterjar.run.faults import Behind, faults, unknown
 
 _BRINGS = {"n_epochs": ("epochs_t1", "epochs_t2"), "batch_size": ("batch_size",)}
 """What a preset says of the training around its learner -> the settings of `training` that it stands for."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from waterjar.lab.faults import Behind, describe, faults, unknown
+from waterjar.run.faults import Behind, describe, faults, unknown
 
 
 class Inner(BaseModel):
@@ -47,30 +47,30 @@ class Outer(BaseModel):
     [
         ({"ratio": None, "where": "x", "pair": [1, 2.5], "colour": [3], "either": "a", "anything": object()}, None),
         ({"named": ["x", {"name": "y", "settings": {"depth": 3}}, Named(name="z")], "inner": Inner()}, None),
-        ({"size": 0}, "setting 'size' is 0: Input should be greater than or equal to 1"),
-        ({"size": "0.5"}, "setting 'size' is '0.5': a whole number is needed"),
-        ({"size": "many"}, "setting 'size' is 'many': a whole number is needed"),
-        ({"size": float("inf")}, "setting 'size' is inf: a whole number is needed"),
-        ({"ratio": "1e-3"}, "setting 'ratio' is '1e-3': a number is needed: write 0.001, without quotes"),
-        ({"ratio": "nan"}, "setting 'ratio' is 'nan': a number is needed"),
-        ({"ratio": [1]}, "setting 'ratio' is [1]: a number is needed"),
-        ({"where": 3}, "setting 'where' is 3: a path is needed"),
+        ({"size": 0}, "setting 'size' is 0: expected at least 1"),
+        ({"size": "0.5"}, "setting 'size' is '0.5': expected a whole number"),
+        ({"size": "many"}, "setting 'size' is 'many': expected a whole number"),
+        ({"size": float("inf")}, "setting 'size' is inf: expected a whole number"),
+        ({"ratio": "1e-3"}, "setting 'ratio' is '1e-3': expected a number: write 0.001, without quotes"),
+        ({"ratio": "nan"}, "setting 'ratio' is 'nan': expected a number"),
+        ({"ratio": [1]}, "setting 'ratio' is [1]: expected a number"),
+        ({"where": 3}, "setting 'where' is 3: expected a path"),
         ({"inner": {"dpth": 1}}, "setting 'inner.dpth' is unknown: did you mean 'inner.depth'? Known: 'depth'"),
-        ({"pair": [1, True]}, "setting 'pair[1]' is true: a number is needed"),
-        ({"pair": [1]}, "setting 'pair' is [1]: 2 values are needed, not 1"),
+        ({"pair": [1, True]}, "setting 'pair[1]' is true: expected a number"),
+        ({"pair": [1]}, "setting 'pair' is [1]: expected 2 values, not 1"),
         ({"colour": "rde"}, "colour: name 'rde' is unknown: did you mean 'red'? Known: 'red', 'blue'"),
-        ({"colour": {"red": 1}}, "setting 'colour' is {'red': 1}: a value or a list is needed"),
-        ({"colour": [True]}, "setting 'colour[0]' is true: a whole number is needed"),
-        ({"either": True}, "setting 'either' is true: a whole number is needed"),
-        ({"table": {"a": [1, "x"]}}, "setting 'table.a[1]' is 'x': a whole number is needed"),
-        ({"table": [1]}, "setting 'table' is [1]: a mapping is needed"),
+        ({"colour": {"red": 1}}, "setting 'colour' is {'red': 1}: expected a value or a list"),
+        ({"colour": [True]}, "setting 'colour[0]' is true: expected a whole number"),
+        ({"either": True}, "setting 'either' is true: expected a whole number"),
+        ({"table": {"a": [1, "x"]}}, "setting 'table.a[1]' is 'x': expected a whole number"),
+        ({"table": [1]}, "setting 'table' is [1]: expected a mapping"),
         ({"named": [{"name": "x", "depth": 3}]},
          "setting 'named[0].depth' is unknown: did you mean 'named[0].settings.depth'? Known: 'name', 'settings'"),
         ({"named": [{"name": "x", "settings": {"depth": 0}}]},
-         "setting 'named[0].settings.depth' is 0: Input should be greater than or equal to 1"),
+         "setting 'named[0].settings.depth' is 0: expected at least 1"),
         ({"depth": 3}, "setting 'depth' is unknown: did you mean 'inner.depth'? Known: 'size', 'ratio', 'where', "
          "'inner', 'pair', 'colour', 'either', 'table', 'named', 'anything'"),
-        ({"size": "x" * 500}, f"setting 'size' is '{'x' * 79}...: a whole number is needed"),
+        ({"size": "x" * 500}, f"setting 'size' is '{'x' * 79}...: expected a whole number"),
     ],
 )  # fmt: skip
 def test_each_fault_once(values: dict[str, Any], expected: str | None) -> None:

@@ -1,5 +1,6 @@
-"""What is wrong with settings, in words: where (`strategies[1].settings.lr`), what, and the nearest valid name.
+"""What is wrong with settings, in words: where (`strategies[1].settings.lr`), what, and what was expected.
 
+The one place where faults of pydantic models are told, whoever wrote the settings: a study file, --set, or a call.
 Pydantic alone takes `true` for 1 and "3" for 3, reports a union once per member, and knows no nearest names. So the
 types are looked over here first, by the models' own annotations; ranges and what fits together are left to pydantic,
 which has the last word.
@@ -12,20 +13,31 @@ import math
 import numbers
 import types
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
-from waterjar.lab import by_name
+from waterjar.errors import WaterjarError
 
+Settings = TypeVar("Settings", bound=BaseModel)
 _RANGES = ("greater_than", "less_than", "too_", "value_error")
+_BOUNDS = {
+    "greater_than": "more than",
+    "greater_than_equal": "at least",
+    "less_than": "less than",
+    "less_than_equal": "at most",
+}
 _SHOWN = 80
 
 
 class Behind(NamedTuple):
-    """What stands behind the name in a model such as {name: resnet18, settings: {width: 16}}."""
+    """What stands behind the name in a model such as {name: resnet18, settings: {width: 16}}.
+
+    Such a model has a class method `behind(values, at)`, which looks the name up in its values.
+    """
 
     faults: list[str]
     """What is wrong with the name itself."""
@@ -35,40 +47,43 @@ class Behind(NamedTuple):
     """Settings that those given go before."""
 
 
-class Named(Protocol):
-    """A model whose `settings` belong to a module, which it names."""
+@dataclass(frozen=True)
+class Expected:
+    """What a setting is expected to be, in words that stand beside its type: `Annotated[float, Expected("...")]`."""
 
-    @classmethod
-    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
-        """Look the name up in the values of the model, which stand at the path `at`."""
-        ...
+    words: str
 
 
-def behind_name(package: ModuleType, what: str, name: object, at: str) -> Behind:
-    """The settings of a module of a package; `what` is the kind of thing it is, for the error."""
-    if not isinstance(name, str):
-        return Behind([])  # told where the types are judged
-    known = by_name.names_in(package)
-    if name not in known:
-        return Behind([f"{at}: {unknown(what, name, name, known)}"])
-    return Behind([], by_name.module_in(package, what, name).Settings)
+def parse_settings(model: type[Settings], values: Mapping[str, object], where: str, at: str = "") -> Settings:
+    """Settings from what a person wrote; what is wrong with them is one `WaterjarError`, a line each."""
+    found = faults(model, values, at)
+    if found:
+        raise WaterjarError("\n".join(f"{where}: {fault}" for fault in found))
+    return model.model_validate(dict(values))
 
 
 def faults(model: type[BaseModel], values: Mapping[str, object], at: str = "") -> list[str]:
     """All that is wrong with settings which stand at the path `at`; an empty list if nothing is."""
-    found = _of_model(model, values, at)
-    structure = list(found)
     try:
         model.model_validate(dict(values))
     except ValidationError as error:
-        every = error.errors(include_url=False)
-        ranges = [fault for fault in every if fault["type"].startswith(_RANGES)]
-        # Types were told above, in better words, and of a union pydantic tells those of its other members too; what was
-        # not found there must still come out.
-        for fault in ranges or ([] if structure else every):
-            path = _path(fault, values, at)
-            if not structure or not any(f"setting '{path}' is" in line for line in structure):
-                found.append(_in_our_words(fault, path))
+        return of_pydantic(error, model, values, at)
+    return _of_model(model, values, at)
+
+
+def of_pydantic(
+    error: ValidationError, model: type[BaseModel], values: Mapping[str, object], at: str = ""
+) -> list[str]:
+    """The faults of settings which pydantic has refused."""
+    found = _of_model(model, values, at)
+    every = error.errors(include_url=False)
+    ranges = [fault for fault in every if fault["type"].startswith(_RANGES)]
+    # Types are told in better words, and of a union pydantic tells those of its other members too; what was not found
+    # there must still come out.
+    for fault in ranges or ([] if found else every):
+        path, line = _line(fault, model, values, at)
+        if not any(f"setting '{path}' is" in known for known in found):
+            found.append(line)
     return found
 
 
@@ -110,8 +125,9 @@ def _of_model(model: type[BaseModel], values: Mapping[str, object], at: str) -> 
         path = _below(at, name)
         if name not in fields:
             found.append(unknown("setting", path, name, fields, elsewhere))
-        else:
-            found += _of_value(fields[name].annotation, value, path)
+            continue
+        wrong, words = _of_value(fields[name].annotation, value, path), _expected(fields[name])
+        found += [_needs(path, value, words)] if wrong and words else wrong
     for name, field in fields.items():
         if field.is_required() and name not in values:
             found.append(f"setting '{_below(at, name)}' is missing")
@@ -145,7 +161,7 @@ def _of_mapping(annotation: Any, value: object, path: str) -> list[str]:
         return []
     elif isinstance(value, Mapping):
         return _of_model(annotation, value, path)
-    return [_needs(path, value, f"{describe(annotation)} is needed")]
+    return [_needs(path, value, f"expected {describe(annotation)}")]
 
 
 def _of_union(members: tuple[Any, ...], value: object, path: str) -> list[str]:
@@ -155,18 +171,18 @@ def _of_union(members: tuple[Any, ...], value: object, path: str) -> list[str]:
     given = [member for member in members if member is not types.NoneType]
     meant = [member for member in given if _kind_of(member) == _kind(value)] if len(given) > 1 else given
     if not meant:
-        return [_needs(path, value, " or ".join(describe(member) for member in members) + " is needed")]
+        return [_needs(path, value, "expected " + " or ".join(map(describe, members)))]
     judged = [_of_value(member, value, path) for member in meant]
     return min(judged, key=len)
 
 
 def _of_list(arguments: tuple[Any, ...], value: object, path: str) -> list[str]:
     if not isinstance(value, list | tuple):
-        return [_needs(path, value, f"a list is needed, such as [{_shown(value)}]")]
+        return [_needs(path, value, f"expected a list, such as [{_shown(value)}]")]
     if arguments[-1] is Ellipsis:
         arguments = (arguments[0],) * len(value)
     if len(arguments) != len(value):
-        return [_needs(path, value, f"{len(arguments)} values are needed, not {len(value)}")]
+        return [_needs(path, value, f"expected {len(arguments)} values, not {len(value)}")]
     pairs = enumerate(zip(arguments, value, strict=True))
     return [fault for place, (kind, part) in pairs for fault in _of_value(kind, part, f"{path}[{place}]")]
 
@@ -175,7 +191,7 @@ def _of_literal(options: tuple[Any, ...], value: object, path: str) -> list[str]
     if any(type(value) is type(option) and value == option for option in options):
         return []
     if not isinstance(value, str):
-        return [_needs(path, value, f"one of {', '.join(map(str, options))} is needed")]
+        return [_needs(path, value, f"expected one of {', '.join(map(str, options))}")]
     return [f"{path}: {unknown('name', value, value, [str(option) for option in options])}"]
 
 
@@ -184,15 +200,16 @@ def _whole(value: object) -> str | None:
         return None
     number = _number(value)
     if number is not None and number.is_integer():
-        return f"a whole number is needed: write {int(number)}"
-    return "a whole number is needed"
+        return f"expected a whole number: write {int(number)}"
+    return "expected a whole number"
 
 
 def _real(value: object) -> str | None:
     if not isinstance(value, bool) and isinstance(value, numbers.Real):
-        return None if math.isfinite(value) else "a finite number is needed"
+        is_whole = isinstance(value, numbers.Integral)  # one of 400 digits is no float
+        return None if is_whole or math.isfinite(value) else "expected a finite number"
     number = _number(value)
-    return "a number is needed" + (f": write {number!r}, without quotes" if number is not None else "")
+    return "expected a number" + (f": write {number!r}, without quotes" if number is not None else "")
 
 
 def _number(value: object) -> float | None:
@@ -207,17 +224,17 @@ def _number(value: object) -> float | None:
 
 
 def _truth(value: object) -> str | None:
-    return None if isinstance(value, bool) else "true or false is needed"
+    return None if isinstance(value, bool) else "expected true or false"
 
 
 def _words(value: object) -> str | None:
     if isinstance(value, str):
         return None
-    return "text is needed" + (f': write "{_shown(value)}"' if isinstance(value, bool | int | float) else "")
+    return "expected text" + (f': write "{_shown(value)}"' if isinstance(value, bool | int | float) else "")
 
 
 def _place(value: object) -> str | None:
-    return None if isinstance(value, str | Path) else "a path is needed"
+    return None if isinstance(value, str | Path) else "expected a path"
 
 
 _SCALARS: dict[Any, Callable[[object], str | None]] = {
@@ -278,12 +295,28 @@ def _path(fault: Mapping[str, Any], values: object, at: str) -> str:
     return at
 
 
-def _in_our_words(fault: Mapping[str, Any], path: str) -> str:
-    """One fault of pydantic."""
+def _line(fault: Mapping[str, Any], model: type[BaseModel], values: Mapping[str, object], at: str) -> tuple[str, str]:
+    """One fault of pydantic: where it stands, and in our words."""
+    field = model.model_fields.get(str(fault["loc"][0])) if fault["loc"] else None
+    words = _expected(field) if field is not None else ""
+    if words:
+        path = _below(at, fault["loc"][0])
+        return path, _needs(path, values.get(str(fault["loc"][0])), words)
+    path = _path(fault, values, at)
     message = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] in _BOUNDS:
+        message = f"expected {_BOUNDS[fault['type']]} {next(iter(fault['ctx'].values()))}"
     if isinstance(fault["input"], Mapping | BaseModel):  # about several settings at once, which it names
-        return f"{path}: {message}" if path else message
-    return f"setting '{path}' is {_shown(fault['input'])}: {message}"
+        return path, f"{path}: {message}" if path else message
+    return path, _needs(path, fault["input"], message)
+
+
+def _expected(field: FieldInfo) -> str:
+    """The words of a field that has some."""
+    members = [field.annotation, *get_args(field.annotation)]
+    parts = [*field.metadata, *(part for member in members for part in getattr(member, "__metadata__", ()))]
+    words = next((part.words for part in parts if isinstance(part, Expected)), "")
+    return f"expected {words}{', or null' if types.NoneType in members else ''}" if words else ""
 
 
 def _needs(path: str, value: object, what: str) -> str:
@@ -294,7 +327,7 @@ def _shown(value: object) -> str:
     """A value the way YAML would have it, not too long."""
     if value is None:
         return "empty"
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    text = str(value).lower() if isinstance(value, bool) else repr(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
