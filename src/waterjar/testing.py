@@ -5,8 +5,9 @@
     def test_spread_keeps_the_contract():
         check_metric("spread")
 
-A small study is recorded with everything that a family may read, and the metric is measured of it: alone, again, with
-its runs in another order, and with one seed broken. `small_study` records it, for tests of a metric's numbers.
+A small study is recorded with everything that a family may read, and the metric is measured of it: alone, again, before
+and after the others of its family, with its runs in another order, and with one seed broken. `small_study` records it,
+for tests of a metric's numbers.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ import dataclasses
 import functools
 import json
 import math
-import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import BaseModel
 
 from waterjar.diagnose.analysis import analysis_of
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.measuring import Unit, measure_unit, units_of
-from waterjar.diagnose.registry import Direction, Family, Metric, families, find_metric, metrics
+from waterjar.diagnose.measuring import METRIC, Unit, measure_unit, units_of
+from waterjar.diagnose.registry import Family, Metric, families, find_metric, metrics
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.settings import dump
 from waterjar.diagnose.snapshots import PROBE_STEP
 from waterjar.errors import WaterjarError
 from waterjar.run.recorder import Recorder
-from waterjar.run.schema import GROUPS, REASON, Variable
+from waterjar.run.schema import REASON, Variable
 from waterjar.run.study import Study, create_study, open_study
 
 if TYPE_CHECKING:
@@ -133,36 +134,50 @@ def check_metric(
 
     Looked at: its declaration; dimensions and labels of what it gives; that every NaN has a reason and no number has
     one; that all lies within its range; that the same comes again, whatever else is measured and in whatever order
-    the runs stand; that its input is left as it was; that one broken seed costs no other its value (of a metric that
-    compares seeds, that nothing breaks). `better` and `worse`, two inputs of it, tell whether its direction is right.
+    the runs stand; that each of its inputs is left as it was, with all that was worked out of it, and that the numbers
+    of the other metrics are the same to the bit whether they are measured before or after it; that one broken seed
+    costs no other its value (of a metric that compares seeds, that nothing breaks). What it gives beside itself is
+    looked at likewise, but has no range. `better` and `worse`, two inputs of it, tell whether its direction is right.
 
     >>> check_metric("average_accuracy")
     """
     declared = _find(metric)
+    if (better is None) != (worse is None):
+        raise WaterjarError("better and worse tell a direction together: expected both, or neither")
     _check_declaration(declared)
     family = families()[declared.family]
     options = family.settings(settings or {})
     try:
-        whole = _of_all(declared, options)
+        _check_measured(declared, family, options)
+        if better is not None:
+            _check_direction(declared, options, better, worse)
+    except ContractError:
+        raise
     except Exception as error:
         raise _refuse(declared, f"it could not be measured: {type(error).__name__}: {error}") from error
-    values = [result[declared.scalar].values for result in whole.values() if declared.scalar in result]
+
+
+def _check_measured(metric: Metric, family: Family, settings: Any) -> None:
+    whole = _of_all(metric, settings)
+    values = [result[metric.scalar].values for result in whole.values() if metric.scalar in result]
     if all(np.isnan(found).all() for found in values):
-        raise _refuse(declared, "it has no number anywhere in the study it is tried on: does it need other settings?")
+        raise _refuse(metric, "it has no number anywhere in the study it is tried on: does it need other settings?")
     for unit, result in whole.items():
-        _check_labels(declared, family, result, unit)
-        _check_numbers(declared, result, unit)
-    for unit, alone in _alone(declared, family, options).items():
-        _same(declared, whole[unit], alone, "where it is measured alone, or again")
-    for unit, turned in _of_all(declared, options, turned=True).items():
-        _same(declared, whole[unit], turned, "where runs stand in another order")
-    _check_untouched(declared, family, options)
-    for unit, broken in _of_all(declared, options, broken=SEEDS[-1]).items():
-        _check_numbers(declared, broken, unit)
-        if not declared.between_seeds:
-            _same(declared, whole[unit], broken, "where another seed is broken", without=SEEDS[-1])
-    if better is not None and worse is not None:
-        _check_direction(declared, better, worse)
+        _check_labels(metric, family, result, unit)
+        _check_numbers(metric, result, unit)
+    backwards = _of_all(metric, settings, order="backwards")
+    if _others_that_differ(metric, whole, backwards):  # whoever did it: was it this one?
+        first, last = (_of_all(metric, settings, order=order) for order in ("first", "last"))
+        for name in _others_that_differ(metric, first, last):
+            raise _refuse(metric, f"it changes {name}, which is another one where it is measured after it")
+    for unit, alone in _alone(metric, family, settings).items():
+        _same(metric, whole[unit], alone, "where it is measured alone, or again")
+    for unit, turned in _of_all(metric, settings, turned=True).items():
+        _same(metric, whole[unit], turned, "where runs stand in another order")
+    for unit, broken in _of_all(metric, settings, broken=SEEDS[-1]).items():
+        _check_numbers(metric, broken, unit)
+        if not metric.between_seeds:
+            _same(metric, whole[unit], broken, "where another seed is broken", without=SEEDS[-1])
 
 
 def _find(metric: str | Callable[..., Any]) -> Metric:
@@ -182,21 +197,15 @@ def _check_declaration(metric: Metric) -> None:
     for key in ("long_name", "formula", "units", "citation"):
         if not getattr(metric, key).strip():
             raise _refuse(metric, f"its {key} is empty")
-    if metric.direction not in get_args(Direction):
-        raise _refuse(metric, f"its direction is {metric.direction!r}: expected one of {get_args(Direction)}")
     if not metric.range[0] < metric.range[1]:
         raise _refuse(metric, f"its range {metric.range} has no width")
-    for need in metric.needs:
-        group = re.split(r"[/\[]", need)[0]
-        if group not in (*GROUPS, "probe_samples"):
-            raise _refuse(metric, f"it needs '{need}': expected what runs record, such as {', '.join(GROUPS)}")
     own = families()[metric.family].inputs[metric.input]
     if not metric.summary and (metric.dims or own != ("repeat",)):
         raise _refuse(metric, "it has more than one number per seed and no summary, which names the one for tables")
 
 
 @functools.cache
-def _study(broken: int | None = None) -> Study:
+def _study(broken: int | None) -> Study:
     folder = tempfile.TemporaryDirectory(prefix="waterjar-contract-")
     study = small_study(folder.name, broken=broken)
     study.folder = folder  # type: ignore[attr-defined] # it goes when the study does
@@ -207,28 +216,92 @@ def _units(family: Family, settings: Any, study: Study) -> list[Unit]:
     return units_of(family, study, analysis_of(study, families=[family.name], settings={family.name: dump(settings)}))
 
 
-def _of_all(metric: Metric, settings: Any, *, broken: int | None = None, turned: bool = False) -> dict[str, xr.Dataset]:
-    """Unit -> all metrics of the family, kept for the next one that is looked at."""
-    declared = families()[metric.family].metrics
-    known = tuple((name, one.version, one.compute) for name, one in declared.items())  # by identity, held here
+def _of_all(
+    metric: Metric, settings: Any, *, broken: int | None = None, turned: bool = False, order: str = "by name"
+) -> dict[str, xr.Dataset]:
+    """Unit -> all metrics of the family, kept for the next one that is looked at.
+
+    They are measured in an order: "by name", "backwards", or this metric "first" or "last".
+    """
+    declared = list(families()[metric.family].metrics.values())
+    if order in ("first", "last"):
+        declared.sort(key=lambda one: (one.name == metric.name) == (order == "last"))
+    elif order == "backwards":
+        declared.reverse()
+    known = tuple((one.name, one.version, one.compute) for one in declared)  # by identity, held here
     return _kept(metric.family, json.dumps(dump(settings)), known, broken, turned)
 
 
-@functools.lru_cache(maxsize=24)
+@functools.lru_cache(maxsize=32)
 def _kept(name: str, settings: str, known: tuple[Any, ...], broken: int | None, turned: bool) -> dict[str, xr.Dataset]:
     family, study = families()[name], _study(broken)
     options, found = family.settings(json.loads(settings)), {}
+    wanted = [family.metrics[one] for one, *_ in known]
+    if broken is None and not turned:
+        wanted = _watched(wanted)
     for unit in _units(family, options, study):
         title = _title(unit, study)
         if turned:
             unit = dataclasses.replace(unit, runs=unit.runs[::-1], kept=None if unit.kept is None else {})  # noqa: PLW2901
-        found[title] = measure_unit(family, unit, options)
+        found[title] = measure_unit(family, unit, options, wanted)
+    return found
+
+
+def _watched(metrics: Sequence[Metric]) -> list[Metric]:
+    """The same metrics; one that does not leave its input as it was is refused."""
+    last: list[Any] = [None, {}]  # an input and its state, as the metric before left it
+
+    def watch(metric: Metric) -> Callable[..., Any]:
+        def compute(given: Any, **settings: Any) -> Any:
+            before = last[1] if given is last[0] else _state(given)
+            made = metric.compute(given, **settings)
+            last[:] = given, _state(given)
+            if any(last[1].get(place) != value for place, value in before.items()):
+                raise _refuse(metric, "it changes its input, which other metrics get, too")
+            return made
+
+        return compute
+
+    return [dataclasses.replace(metric, compute=watch(metric)) for metric in metrics]
+
+
+def _state(given: Any, place: str = "", found: dict[str, object] | None = None) -> dict[str, object]:
+    """Place -> what stands there, of all that an input holds: what it was built with, and what was worked out of it."""
+    found = {} if found is None else found
+    if isinstance(given, np.ndarray):
+        numbers = given.tobytes() if given.dtype != object else repr(given.tolist())
+        found[place] = given.dtype, given.shape, hash(numbers)
+        return found
+    parts: Mapping[Any, Any] = {}
+    if isinstance(given, list | tuple):
+        parts = dict(enumerate(given))
+    elif isinstance(given, Mapping) and not dataclasses.is_dataclass(given):
+        parts = given
+    elif dataclasses.is_dataclass(given) or isinstance(given, BaseModel):
+        parts = vars(given)
+    elif isinstance(given, str | int | float | None | np.generic):
+        found[place] = repr(given)
+    found.setdefault(place, type(given))
+    for key, part in parts.items():
+        _state(part, f"{place}/{key}", found)
+    return found
+
+
+def _others_that_differ(metric: Metric, one: Mapping[str, xr.Dataset], other: Mapping[str, xr.Dataset]) -> list[str]:
+    """Variables of the family's other metrics that are not the same to the bit."""
+    found = []
+    for unit, result in one.items():
+        mine, theirs = (
+            {str(k): _state(v.values) for k, v in part.data_vars.items() if v.encoding.get(METRIC) != metric.name}
+            for part in (result, other[unit])
+        )
+        found += [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
     return found
 
 
 def _alone(metric: Metric, family: Family, settings: Any) -> dict[str, xr.Dataset]:
     """Unit -> the metric by itself; a family that judges its metrics together measures them all."""
-    study, wanted = _study(), None if family.compared else [metric]
+    study, wanted = _study(None), None if family.compared else [metric]
     units = _units(family, settings, study)[-1:]
     return {_title(unit, study): measure_unit(family, unit, settings, wanted) for unit in units}
 
@@ -251,9 +324,14 @@ def _check_labels(metric: Metric, family: Family, result: xr.Dataset, unit: str)
         raise _refuse(metric, "seeds do not stand at their repeats")
 
 
+def _given(metric: Metric, result: xr.Dataset) -> list[str]:
+    """The variables that a metric gives, of those that are there."""
+    return [name for name in dict.fromkeys((metric.name, metric.scalar, *metric.beside)) if name in result]
+
+
 def _check_numbers(metric: Metric, result: xr.Dataset, unit: str) -> None:
-    low, high = metric.range
-    for name in {metric.name, metric.scalar} & set(map(str, result.data_vars)):
+    for name in _given(metric, result):
+        low, high = metric.range if name in (metric.name, metric.scalar) else (-math.inf, math.inf)
         values, codes = result[name].values, reasons_of(result, name).values
         if ((codes == 0) == np.isnan(values)).any():
             raise _refuse(metric, f"{name} of {unit} has a NaN without a reason, or a reason beside a number")
@@ -272,49 +350,24 @@ def _by_seed(result: xr.Dataset, name: str) -> dict[int, Any]:
 
 
 def _same(metric: Metric, one: xr.Dataset, other: xr.Dataset, when: str, without: int | None = None) -> None:
-    for name in {metric.name, metric.scalar} & set(map(str, one.data_vars)):
+    for name in _given(metric, one):
         mine, theirs = _by_seed(one, name), _by_seed(other, name)
         for seed in mine.keys() & theirs.keys() - {without}:
             if not np.allclose(mine[seed], theirs[seed], rtol=1e-9, atol=1e-12, equal_nan=True):
                 raise _refuse(metric, f"{name} of seed {seed} is another one {when}")
 
 
-def _check_untouched(metric: Metric, family: Family, settings: Any) -> None:
-    """The metric leaves its input as it was."""
-    unit = _units(family, settings, _study())[-1]
-    for given, _ in family.load(unit, settings).inputs({metric.input}):
-        if type(given) is metric.input:
-            before = [array.copy() for array in _arrays(given)]
-            metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
-            for old, new in zip(before, _arrays(given), strict=False):
-                if old.shape != new.shape or not np.array_equal(old, new, equal_nan=old.dtype.kind == "f"):
-                    raise _refuse(metric, "it changes its input, which other metrics get, too")
-            return
-
-
-def _arrays(given: Any, depth: int = 3) -> list[Any]:
-    """The arrays that an input was built with, however deep; what is worked out later is its own."""
-    if isinstance(given, np.ndarray):
-        return [given]
-    if depth == 0:
-        return []
-    if dataclasses.is_dataclass(given):
-        parts = [getattr(given, field.name) for field in dataclasses.fields(given)]
-    elif isinstance(given, Mapping):
-        parts = list(given.values())
-    else:
-        parts = list(given) if isinstance(given, list | tuple) else []
-    return [array for part in parts for array in _arrays(part, depth - 1)]
-
-
-def _check_direction(metric: Metric, better: Any, worse: Any) -> None:
+def _check_direction(metric: Metric, settings: Any, better: Any, worse: Any) -> None:
     values = []
-    for given in (better, worse):
-        made = metric.compute(given)
+    for word, given in (("better", better), ("worse", worse)):
+        made = metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
         result: Result = made[0] if isinstance(made, tuple) else made
-        values.append(float(np.nanmean(np.asarray(result))))
+        numbers = np.asarray(result, np.float64)
+        if np.isnan(numbers).all():
+            raise _refuse(metric, f"it has no number of the {word} input: its direction cannot be told")
+        values.append(float(np.nanmean(numbers)))
     right = {"higher": values[0] > values[1], "lower": values[0] < values[1], "zero": abs(values[0]) < abs(values[1])}
-    if metric.direction in right and not right[metric.direction]:
+    if not right.get(metric.direction):
         raise _refuse(
             metric, f"it is {values[0]:g} of the better and {values[1]:g} of the worse, and says '{metric.direction}'"
         )

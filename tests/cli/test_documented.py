@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import waterjar
@@ -73,17 +74,51 @@ def test_help_is_there(name: str) -> None:
     assert "--help" in run(f"waterjar {name} --help")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        '--where "learner=derpp and seed in (1, 2)"',
-        "--set threshold=0.8",
-        "--set rigidity.threshold=0.8",
-        "--only rigidity --csv",
-        "--only ad,pd --json --fresh --workers 1",
-    ],
+EXAMPLES = sorted(
+    (command.name or "", option.opts[0], example)
+    for command, made in (
+        (one, typer.main.get_command_from_info(one, pretty_exceptions_short=False, rich_markup_mode=None))
+        for one in app.registered_commands
+    )
+    for option in made.params
+    for text in re.findall(r"such as (.*?)(?:;|\.(?: |$)|$)", getattr(option, "help", None) or "")
+    for example in text.replace('"', "").split(" or ")
 )
-def test_what_the_help_shows_as_an_example(options: str, studies: Path) -> None:
+"""Command, option and what its help shows as an example of it."""
+BESIDE = {
+    "export": "--out out.csv --format csv",
+    "export --set": "--out out --analyses --layer late",
+    "plot": "--out x.png --figure eri_summary",
+    "sensitivity": "--metric sfr_rel --over patch.rate",
+    "sensitivity --over threshold": "--values 0.4,0.5",
+    "compare": "--no-figures",
+    "report": "--out x.json",
+}
+"""What else a command needs, all of it or with an option, or with one example of it."""
+
+
+def test_there_are_examples_to_try() -> None:
+    tried = {(command, option) for command, option, _ in EXAMPLES}
+    of_all = {
+        (c, o) for c in ("diagnose", "compare", "plot", "report", "export", "sensitivity") for o in ("--set", "--where")
+    }
+    assert of_all | {("ls", "--where"), ("compare", "--metrics"), ("sensitivity", "--over")} <= tried
+
+
+@pytest.mark.parametrize(("command", "option", "example"), EXAMPLES)
+def test_what_the_help_shows_as_an_example(
+    command: str, option: str, example: str, studies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    study = studies / ("binary" if (command, option) == ("export", "--set") else "DIR")
+    own = BESIDE.get(f"{command} {option}", BESIDE.get(command, ""))
+    own = re.sub(rf"{option} \S+", "", own) + " " + BESIDE.get(f"{command} {option} {example}", "")
+    assert run(f"waterjar {command} {study} {own} {option} {shlex.quote(example)}")
+
+
+@pytest.mark.parametrize("options", ["--only rigidity --csv", "--only ad,pd --json --fresh --workers 1"])
+def test_options_go_together(options: str, studies: Path) -> None:
     assert run(f"waterjar diagnose {studies / 'DIR'} {options}")
 
 

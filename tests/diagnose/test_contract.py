@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,8 @@ import numpy as np
 import pytest
 
 from waterjar import WaterjarError
+from waterjar.diagnose.cost import ResourceUse
+from waterjar.diagnose.plasticity import Representation, StepSeries
 from waterjar.diagnose.registry import Beside, Metric, families, find_metric, forget, metric, metrics
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.study import diagnose
@@ -22,26 +26,26 @@ import numpy as np
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 """
-ABOUT = 'long_name="a number", formula="f", citation="a stranger", needs=(), '
+ABOUT = 'long_name="a number", formula="f", citation="a stranger",'
 FILES = {
     "continual": f"""
 from waterjar.diagnose.continual import TaskCurves
 
-@metric("last_gap", family="continual", {ABOUT} direction="lower", range=(0, 1))
+@metric("last_gap", family="continual", {ABOUT} needs=("performance/accuracy",), direction="lower", range=(0, 1))
 def last_gap(curves: TaskCurves) -> Result:
     return Result.of(curves.final.max(-1) - curves.final.min(-1), curves.final_reasons.max(-1))
 """,
     "cost": f"""
 from waterjar.diagnose.cost import ResourceUse
 
-@metric("steps_taken", family="cost", {ABOUT} range=(0, np.inf))
+@metric("steps_taken", family="cost", {ABOUT} needs=("resources/seconds",), range=(0, np.inf))
 def steps_taken(used: ResourceUse) -> Result:
     return used.each(float(len(used.recorded["seconds"])))
 """,
     "drift": f"""
 from waterjar.diagnose.drift import LayerSnapshot
 
-@metric("spread", family="drift", {ABOUT} range=(0, np.inf), summary="spread_final")
+@metric("spread", family="drift", {ABOUT} needs=("features",), range=(0, np.inf), summary="spread_final")
 def spread(snapshot: LayerSnapshot) -> Result:
     if snapshot.cloud.missing:
         return snapshot.cloud.missing
@@ -50,22 +54,22 @@ def spread(snapshot: LayerSnapshot) -> Result:
     "geometry": f"""
 from waterjar.diagnose.geometry import SnapshotGeometry
 
-@metric("inverse_capacity", family="geometry", {ABOUT} range=(0, np.inf), summary="inverse_capacity_final")
-def inverse_capacity(geometry: SnapshotGeometry) -> Result:
+@metric("inverse", family="geometry", {ABOUT} needs=("features",), range=(0, np.inf), summary="inverse_final")
+def inverse(geometry: SnapshotGeometry) -> Result:
     capacity = geometry["capacity"]
     return Result.of(1 / np.asarray(capacity), capacity.code)
 """,
     "plasticity": f"""
 from waterjar.diagnose.plasticity import Representation
 
-@metric("largest", family="plasticity", {ABOUT} summary="largest_final")
+@metric("largest", family="plasticity", {ABOUT} needs=("features",), summary="largest_final")
 def largest(features: Representation) -> Result:
     return features.missing or Result(float(features.features.max()), n=len(features.features))
 """,
     "rigidity": f"""
 from waterjar.diagnose.rigidity import Pair
 
-@metric("clean_gap", family="rigidity", {ABOUT} range=(-1, 1))
+@metric("clean_gap", family="rigidity", {ABOUT} needs=("performance",), range=(-1, 1))
 def clean_gap(pair: Pair) -> Result:
     own, other = pair.final("clean"), pair.baseline_final("clean")
     return Result.of(own.value - other.value, np.maximum(own.code, other.code))
@@ -130,7 +134,14 @@ class TestWhatIsRefused:
         forget("mine")
 
     def declare(self, function: object, **about: object) -> None:
-        told = {"family": "continual", "long_name": "l", "formula": "f", "citation": "c", "needs": (), **about}
+        told = {
+            "family": "continual",
+            "long_name": "l",
+            "formula": "f",
+            "citation": "c",
+            "needs": ("performance",),
+            **about,
+        }
         metric("mine", **told)(function)  # type: ignore[arg-type]
 
     def test_an_input_that_the_family_cannot_build(self) -> None:
@@ -167,9 +178,19 @@ class TestWhatIsRefused:
             ({"beside": {"seed": Beside()}}, "'seed' is the name of something else"),
             ({"beside": {"rigidity": Beside()}}, "'rigidity' is the name of something else"),
             ({"version": 0}, "version=0: expected 1 or a higher number"),
+            ({"direction": "up"}, "direction 'up' is unknown: Known: 'higher', 'lower', 'zero', 'none'"),
+            ({"on_loss": "flip"}, "on_loss 'flip' is unknown: did you mean 'flipped'"),
+            ({"interval": "bca"}, "interval 'bca' is unknown: Known: 't', 'auto'"),
+            ({"needs": ()}, r"needs=\(\): expected a tuple of what a run must have recorded"),
+            ({"needs": "performance"}, "needs='performance': expected a tuple"),
+            ({"needs": ("perfomance",)}, "needs 'perfomance' is unknown: did you mean 'performance'"),
+            ({"needs": ("performance[",)}, r"needs 'performance\[' is unknown"),
+            ({"needs": ("resources/imagse",)}, "needs 'resources/imagse' is unknown: did you mean 'resources/images'"),
+            ({"made_of": ("sceonds",)}, "made_of 'sceonds' is unknown: did you mean 'seconds'"),
+            ({"made_of": ("mine",)}, "made_of 'mine' is unknown"),
         ],
     )
-    def test_names_that_stand_for_something_else(self, about: dict[str, object], message: str) -> None:
+    def test_what_it_declares(self, about: dict[str, object], message: str) -> None:
         from waterjar.diagnose.continual import TaskCurves
 
         def mine(curves: TaskCurves) -> Result: ...
@@ -178,6 +199,16 @@ class TestWhatIsRefused:
         with pytest.raises(WaterjarError, match=message):
             self.declare(mine, **about)
         assert "mine" not in metrics()
+
+    def test_needs_and_parts_that_there_are(self) -> None:
+        from waterjar.diagnose.continual import TaskCurves
+
+        def mine(curves: TaskCurves) -> Result: ...
+
+        mine.__annotations__["curves"] = TaskCurves
+        needs = ("performance[t1, all]", "probes/of_my_own", "probe_samples/label", "weights")
+        self.declare(mine, needs=needs, made_of=("pd", "final_accuracies", "group_accuracy", "capacity_final"))
+        assert find_metric("mine").needs == needs
 
     def test_a_second_argument(self) -> None:
         from waterjar.diagnose.continual import TaskCurves
@@ -198,11 +229,11 @@ class TestWhatTheCheckFinds:
         yield
         forget("mine")
 
-    def declare(self, compute: object, **about: object) -> None:
-        from waterjar.diagnose.continual import TaskCurves
-
-        compute.__annotations__ = {"curves": TaskCurves}  # type: ignore[attr-defined]
-        told = {"family": "continual", "long_name": "l", "formula": "f", "citation": "c", "needs": (), **about}
+    def declare(self, compute: object, reads: str = "continual:TaskCurves", **about: object) -> None:
+        family, _, name = reads.partition(":")
+        kind = getattr(importlib.import_module(f"waterjar.diagnose.{family}"), name)
+        compute.__annotations__ = {next(iter(inspect.signature(compute).parameters)): kind}  # type: ignore[attr-defined, arg-type]
+        told = {"family": family, "long_name": "l", "formula": "f", "citation": "c", "needs": ("performance",), **about}
         metric("mine", **told)(compute)  # type: ignore[arg-type]
 
     def test_a_value_outside_of_its_range(self) -> None:
@@ -210,13 +241,70 @@ class TestWhatTheCheckFinds:
         with pytest.raises(ContractError, match="outside of"):
             check_metric("mine")
 
-    def test_an_input_that_it_changes(self) -> None:
-        def mine(curves: object) -> Result:
-            curves.final[:] *= 0.5  # type: ignore[attr-defined]
-            return Result.of(curves.final.max(-1), curves.final_reasons.max(-1))  # type: ignore[attr-defined]
+    @pytest.mark.parametrize(
+        ("reads", "number", "change"),
+        [
+            ("continual:TaskCurves", lambda x: x.final.max(-1), lambda x: x.final.fill(0.5)),
+            ("continual:TaskCurves", lambda x: x.final.max(-1), lambda x: x.ends.fill(0)),
+            ("continual:TaskCurves", lambda x: x.final.max(-1), lambda x: x.eval_sets.clear()),
+            ("cost:ResourceUse", lambda x: np.full(x.repeats, 1.0), lambda x: x.recorded.pop("seconds")),
+            ("cost:ResourceUse", lambda x: np.full(x.repeats, 1.0), lambda x: x.recorded["seconds"].fill(0)),
+            ("plasticity:Representation", lambda x: x.features.max(), lambda x: x.singular_values.fill(1)),
+            ("plasticity:Representation", lambda x: x.features.max(), lambda x: x.features.fill(1)),
+            ("plasticity:Parameters", lambda x: x.now.max(), lambda x: x.initial.fill(0)),
+            ("drift:LayerSnapshot", lambda x: x.cloud.features.max(), lambda x: x.labels.fill(0)),
+            ("rigidity:Pair", lambda x: x.final("normal").value, lambda x: x.learner.values["masked"].fill(0.5)),
+            ("geometry:SnapshotGeometry", lambda x: float(x["capacity"]), lambda x: x.geometry.n_points.fill(1)),
+            ("geometry:SnapshotGeometry", lambda x: float(x["capacity"]), lambda x: x.geometry.numbers.clear()),
+        ],
+    )
+    def test_an_input_that_it_changes(self, reads: str, number: object, change: object) -> None:
+        """What it was built with, what was worked out of it, and of every second input only."""
+        calls = iter(range(10**6))
 
-        self.declare(mine)
-        with pytest.raises(ContractError, match="changes its input"):
+        def mine(x: object) -> Result:
+            made = number(x)  # type: ignore[operator]
+            if next(calls) % 2:
+                change(x)  # type: ignore[operator]
+            return Result.of(made)
+
+        of_all_repeats = reads.startswith(("continual", "cost", "rigidity"))
+        self.declare(mine, reads, summary="" if of_all_repeats else "mine_final")
+        with pytest.raises(ContractError, match="it changes its input"):
+            check_metric("mine")
+
+    @pytest.mark.parametrize("name", ["a_first", "z_last"])
+    def test_numbers_of_others_that_it_changes(self, name: str) -> None:
+        """By what no input holds in the open."""
+
+        def mine(series: StepSeries) -> Result:
+            made = Result.of(np.full(len(series.arrays.seeds), 1.0))
+            series.arrays.nodes = {}
+            return made
+
+        about = {"long_name": "l", "formula": "f", "citation": "c", "needs": ("train",)}
+        metric(name, family="plasticity", **about)(mine)  # type: ignore[arg-type]
+        try:
+            with pytest.raises(ContractError, match="it changes .*, which is another one where it is measured after"):
+                check_metric(name)
+            check_metric("active_units")  # which is not to blame
+        finally:
+            forget(name)
+
+    @pytest.mark.parametrize(
+        ("beside", "message"),
+        [
+            (lambda curves: np.full(len(curves.final), np.inf), "more of .* is infinite"),
+            (lambda curves: np.arange(len(curves.final), dtype=float), "more of seed . is another one where runs"),
+        ],
+    )
+    def test_what_it_gives_beside(self, beside: object, message: str) -> None:
+        def mine(curves: object) -> object:
+            own = Result.of(curves.final.max(-1), curves.final_reasons.max(-1))  # type: ignore[attr-defined]
+            return own, {"more": Result.of(beside(curves))}  # type: ignore[operator]
+
+        self.declare(mine, beside={"more": Beside()})
+        with pytest.raises(ContractError, match=message):
             check_metric("mine")
 
     def test_a_value_that_depends_on_other_seeds(self) -> None:
@@ -251,13 +339,6 @@ class TestWhatTheCheckFinds:
         with pytest.raises(ContractError, match=message):
             check_metric("mine")
 
-    def test_a_group_that_no_run_has(self) -> None:
-        self.declare(
-            lambda curves: Result.of(curves.final.max(-1), curves.final_reasons.max(-1)), needs=("perfomance",)
-        )
-        with pytest.raises(ContractError, match="needs 'perfomance'"):
-            check_metric("mine")
-
     def test_another_value_every_time(self) -> None:
         rng = np.random.default_rng()
         self.declare(lambda curves: Result.of(rng.random(len(curves.final))))
@@ -269,13 +350,6 @@ class TestWhatTheCheckFinds:
         with pytest.raises(ContractError, match="no summary"):
             check_metric("mine")
 
-    def test_a_direction_that_is_the_wrong_way_round(self) -> None:
-        self.declare(lambda curves: Result.of(np.asarray(curves)), direction="lower")
-        with pytest.raises(ContractError, match="says 'lower'"):
-            from waterjar.testing import _check_direction
-
-            _check_direction(find_metric("mine"), [0.9], [0.1])
-
     def test_a_declaration_without_a_source(self) -> None:
         self.declare(lambda curves: Result.of(curves.final.max(-1)), citation=" ")
         with pytest.raises(ContractError, match="its citation is empty"):
@@ -284,3 +358,50 @@ class TestWhatTheCheckFinds:
     def test_a_function_that_is_no_metric(self) -> None:
         with pytest.raises(WaterjarError, match="is no metric"):
             check_metric(len)
+
+
+class TestDirection:
+    """Two inputs, of which one is better."""
+
+    @pytest.fixture(autouse=True)
+    def _forget(self) -> Iterator[None]:
+        yield
+        forget("mine")
+
+    def check(self, direction: str, better: object, worse: object) -> None:
+        def mine(used: ResourceUse) -> Result:
+            return used.each(used.total("images"))
+
+        about = {"family": "cost", "long_name": "l", "formula": "f", "citation": "c", "needs": ("resources/images",)}
+        metric("mine", direction=direction, **about)(mine)  # type: ignore[arg-type]
+        check_metric(mine, better=better, worse=worse)
+
+    MANY, FEW = (ResourceUse({"images": np.array([number])}, 2) for number in (5.0, 1.0))
+
+    def test_the_right_way_round(self) -> None:
+        self.check("higher", self.MANY, self.FEW)
+
+    @pytest.mark.parametrize("direction", ["lower", "zero", "none"])
+    def test_the_wrong_way_round(self, direction: str) -> None:
+        with pytest.raises(ContractError, match=f"it is 5 of the better and 1 of the worse, and says '{direction}'"):
+            self.check(direction, self.MANY, self.FEW)
+
+    def test_one_alone_tells_nothing(self) -> None:
+        with pytest.raises(WaterjarError, match="expected both, or neither"):
+            self.check("lower", self.MANY, None)
+
+    def test_an_input_without_a_number(self) -> None:
+        with pytest.raises(ContractError, match="no number of the worse input"):
+            self.check("higher", self.MANY, ResourceUse({}, 2))
+
+    def test_an_input_that_is_none(self) -> None:
+        with pytest.raises(ContractError, match="could not be measured: AttributeError"):
+            self.check("higher", 5.0, 1.0)
+
+    def test_settings_without_a_default_are_those_of_the_family(self) -> None:
+        def mine(shot: Representation, *, tau: float) -> Result:
+            return shot.missing or Result(float((np.abs(shot.features) > tau).mean()))
+
+        about = {"long_name": "l", "formula": "f", "citation": "c", "needs": ("features",), "summary": "mine_final"}
+        metric("mine", family="plasticity", direction="higher", **about)(mine)  # type: ignore[arg-type]
+        check_metric(mine, better=Representation.of(np.ones((4, 3))), worse=Representation.of(np.zeros((4, 3))))

@@ -104,7 +104,7 @@ def family(name: str, in_pieces: bool) -> Family:
 @pytest.fixture(params=["pieces", "plain"])
 def name(request: pytest.FixtureRequest) -> Iterator[str]:
     """A family with one metric."""
-    about = {"long_name": "x", "formula": "x", "citation": "x", "needs": ()}
+    about = {"long_name": "x", "formula": "x", "citation": "x", "needs": ("features",)}
     family(request.param, request.param == "pieces")
 
     @metric("in_pieces", family=request.param, **about)

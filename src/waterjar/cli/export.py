@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from waterjar.cli.measured import Set, Where, run_diagnose, runs_at, settings_by_family
+from waterjar.cli.measured import Where, run_diagnose, runs_at, settings_by_family
 from waterjar.cli.output import AsJson, print_json
 from waterjar.run.shown import visible
 
@@ -35,7 +35,9 @@ def command(
         bool,
         typer.Option("--analyses", help="Also cl_metrics, plastic_analysis and manifold_metrics (.pkl), measured now."),
     ] = False,
-    sets: Set = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Beside --analyses: a setting of theirs, such as n_t=50.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write runs in another format. What that format cannot hold is told."""

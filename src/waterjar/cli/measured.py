@@ -19,6 +19,7 @@ Where = Annotated[str | None, typer.Option(help='Only runs with this, such as "l
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, such as threshold=0.8 or rigidity.threshold=0.8.")
 ]
+"""Of commands that measure any family; export and plot take fewer, and have examples of their own."""
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Threads for long measurements; as many as there are cores by default.")
 ]

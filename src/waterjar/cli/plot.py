@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from waterjar.cli.measured import Set, Where, read_sets, run_diagnose, runs_at, warn
+from waterjar.cli.measured import Where, read_sets, run_diagnose, runs_at, warn
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 from waterjar.run.shown import visible
 
@@ -32,7 +32,9 @@ def command(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="x.pdf, x.svg or x.png; of several figures, a folder.")] = None,
-    sets: Set = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="Beside --figure NAME: a setting, such as threshold=0.8.")
+    ] = None,
     where: Where = None,
     kind: Annotated[
         str | None, typer.Option("--format", help="Of several figures: pdf, svg or png; as declared, or pdf.")

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from waterjar.diagnose.metric_names import refuse_names
+from waterjar.diagnose.declaration import refuse_names, refuse_parts, refuse_unfit, refuse_words
 from waterjar.errors import WaterjarError, unknown_name
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Metric:
     version: int
     """Raised whenever the numbers may change: results of an older version are computed again."""
     needs: tuple[str, ...]
-    """What must have been recorded: groups, or `group/variable`, or `performance[eval_set]`."""
+    """What must have been recorded: groups, or `group/variable` of the schema, or `performance[eval_set]`."""
     compute: Callable[..., Any]
     """compute(input, **settings) -> Result, or (Result, {name: Result}) where there is more `beside` it."""
     input: type
@@ -106,7 +106,7 @@ class Metric:
     interval: IntervalBy = "t"
     """How its mean over seeds is bounded: by t, or by t below ten seeds and the BCa bootstrap from there (`auto`)."""
     made_of: tuple[str, ...] = ()
-    """Metrics, or inputs by any name, that it is a sum, difference or ratio of; see `coupled`."""
+    """Metrics, or what others are made of, that it is a sum, difference or ratio of; see `coupled`."""
 
     @property
     def label(self) -> str:
@@ -170,7 +170,7 @@ class Family:
 
     def __post_init__(self) -> None:
         for declared in [m for m in _METRICS.values() if m.family == self.name]:
-            _refuse_unfit(declared, self)
+            refuse_unfit(declared, self)
         _FAMILIES[self.name] = self
 
     @property
@@ -283,10 +283,13 @@ def metric(
                 "a name means one thing"
             )
         refuse_names(declared, _METRICS.values(), _FAMILIES)
+        refuse_words(declared)
         if family in _FAMILIES:
-            _refuse_unfit(declared, _FAMILIES[family])
-        elif families.cache_info().currsize:  # all are there: none will come that it is of
-            raise unknown_name(f"metric '{name}': family", family, families())
+            refuse_unfit(declared, _FAMILIES[family])
+        if families.cache_info().currsize:  # all are there: nothing will come that it is of
+            if family not in _FAMILIES:
+                raise unknown_name(f"metric '{name}': family", family, families())
+            refuse_parts(declared, _METRICS.values())
         _METRICS[name] = declared
         return function
 
@@ -311,21 +314,6 @@ def _reads(name: str, function: Callable[..., Any]) -> tuple[type, tuple[str, ..
     return own[-1], takes
 
 
-def _refuse_unfit(declared: Metric, family: Family) -> None:
-    """Refuse a metric that its family would never compute, or not as it asks."""
-    if not isinstance(declared.version, int) or declared.version < 1:
-        raise WaterjarError(f"metric '{declared.name}': version={declared.version!r}: expected 1 or a higher number")
-    if declared.input not in family.inputs:
-        able = ", ".join(kind.__name__ for kind in family.inputs)
-        raise WaterjarError(
-            f"metric '{declared.name}' reads {declared.input.__name__}, which {family.name} cannot build: it has {able}"
-        )
-    known = [p.name for p in inspect.signature(family.signature).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    for setting in declared.takes:
-        if setting not in known:
-            raise unknown_name(f"metric '{declared.name}': {family.name}'s setting", setting, known)
-
-
 def forget(name: str) -> None:
     """Take a metric out of the registry again: for tests, and notebooks that try one out."""
     _METRICS.pop(name, None)
@@ -345,6 +333,8 @@ def families() -> dict[str, Family]:
             if item.ispkg:
                 for inner in pkgutil.iter_modules(module.__path__):
                     importlib.import_module(f"{module.__name__}.{inner.name}")
+    for declared in _METRICS.values():
+        refuse_parts(declared, _METRICS.values())
     return dict(sorted(found.items()))
 
 

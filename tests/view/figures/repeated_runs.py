@@ -58,7 +58,8 @@ def repeated_run(
         path, config, seeds=seeds, eval_sets={name: t for t, name in enumerate(names)}, tasks=names,
         classes=["0", "1"], provenance=False,
     ) as recorder:  # fmt: skip
-        recorder.once("probe_samples", label=np.tile(np.repeat([0, 1], 4), (n, tasks, 1)))
+        pairs = np.tile(np.arange(2 * tasks).reshape(tasks, 2), (n, 1, 1))
+        recorder.once("probe_samples", label=np.tile(np.repeat([0, 1], 4), (n, tasks, 1)), task_class=pairs)
         for t, name in enumerate(names):
             for e in range(EPOCHS):
                 of_expert = np.full((tasks, n), np.nan)

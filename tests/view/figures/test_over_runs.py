@@ -91,7 +91,13 @@ def test_a_strangers_metric_says_what_it_is_made_of() -> None:
     def half(pair: Pair) -> Result:
         raise NotImplementedError
 
-    about = {"family": "rigidity", "long_name": "half", "formula": "PD/2", "citation": "here", "needs": ()}
+    about = {
+        "family": "rigidity",
+        "long_name": "half",
+        "formula": "PD/2",
+        "citation": "here",
+        "needs": ("performance",),
+    }
     metric("half_pd", made_of=("pd",), **about)(half)  # type: ignore[arg-type]
     try:
         assert coupled("half_pd", "pd") and coupled("patched_accuracy", "half_pd") and coupled("half_pd", "sfr")

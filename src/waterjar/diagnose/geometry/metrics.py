@@ -12,7 +12,7 @@ from waterjar.diagnose.result import Result
 
 _GLUE = "Chou, Le, Wang & Chung 2025 (GLUE)"
 _INF = math.inf
-_NEEDS = ("features/<layer>", "probe_samples/label")
+_NEEDS = ("features", "probe_samples/label")
 
 
 class _Measure(NamedTuple):
