@@ -71,7 +71,7 @@ from waterjar.diagnose.rigidity import Pair
 
 @metric("clean_gap", family="rigidity", {ABOUT} needs=("performance",), range=(-1, 1))
 def clean_gap(pair: Pair) -> Result:
-    own, other = pair.final("clean"), pair.baseline_final("clean")
+    own, other = pair.final("clean"), pair.final("clean", of_baseline=True)
     return Result.of(own.value - other.value, np.maximum(own.code, other.code))
 """,
 }

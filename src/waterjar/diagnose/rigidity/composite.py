@@ -63,7 +63,7 @@ def _composite(pair: Pair) -> Result | None:
     if not pair.settings.composite:
         return None
     normal, masked = pair.final("normal"), pair.final("masked")
-    their_normal, their_masked = pair.baseline_final("normal"), pair.baseline_final("masked")
+    their_normal, their_masked = pair.final("normal", of_baseline=True), pair.final("masked", of_baseline=True)
     return rigidity_composite(
         Result.of(*delay(*pair.at_threshold)),
         performance_deficit(normal, their_normal),

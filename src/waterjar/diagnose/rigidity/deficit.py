@@ -35,4 +35,4 @@ def performance_deficit(final: Number, baseline_final: Number) -> Result:
     made_of=("patched_accuracy",),
 )
 def _deficit(pair: Pair) -> Result:
-    return performance_deficit(pair.final("normal"), pair.baseline_final("normal"))
+    return performance_deficit(pair.final("normal"), pair.final("normal", of_baseline=True))

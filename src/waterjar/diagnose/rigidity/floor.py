@@ -44,7 +44,7 @@ def bound_by_floor(pair: Pair) -> bool:
     other = pair.baseline
     if other is None:
         return False
-    sides = ((pair.learner.guessing, pair.final("masked")), (other.guessing, pair.baseline_final("masked")))
+    sides = ((pair.learner.guessing, pair.final("masked")), (other.guessing, pair.final("masked", of_baseline=True)))
     confidence = pair.settings.confidence
     return all(
         above_guessing(masked.value, known.chance, known.sizes.get("masked"), confidence) is False
@@ -64,7 +64,9 @@ def bound_by_floor(pair: Pair) -> bool:
     relative=True,
 )
 def _masked_gap(pair: Pair) -> Result:
-    return minus(as_result(pair.final("masked"), "masked"), as_result(pair.baseline_final("masked"), "baseline"))
+    return minus(
+        as_result(pair.final("masked"), "masked"), as_result(pair.final("masked", of_baseline=True), "baseline")
+    )
 
 
 @metric(

@@ -31,15 +31,16 @@ class Pair:
     baseline_rows: NDArray[np.int64]
     baseline_codes: Codes
 
-    def final(self, role: str) -> Result:
-        """(repeat,): the learner's accuracy at its checkpoint."""
-        return _at(self.learner, role, self.learner_rows, self.learner_codes)
-
-    def baseline_final(self, role: str) -> Result:
-        """(repeat,): the baseline's; missing as `no_baseline` where there is none."""
-        if self.baseline is None:
-            return Result.of(np.full(self.learner.seeds.size, np.nan), NO_BASELINE, note="there is no baseline")
-        return _at(self.baseline, role, self.baseline_rows, self.baseline_codes)
+    def final(self, role: str, *, of_baseline: bool = False) -> Result:
+        """(repeat,): the accuracy at the checkpoint, of the learner or of its baseline; `no_baseline` without one."""
+        side, rows, codes = self.learner, self.learner_rows, self.learner_codes
+        if of_baseline:
+            if self.baseline is None:
+                return Result.of(np.full(self.learner.seeds.size, np.nan), NO_BASELINE, note="there is no baseline")
+            side, rows, codes = self.baseline, self.baseline_rows, self.baseline_codes
+        here = np.arange(len(rows)), np.maximum(rows, 0)
+        values, why = np.where(codes > 0, np.nan, side.values[role][here]), side.reasons[role][here]
+        return Result.of(values, np.where(codes > 0, codes, np.where(why > 0, why, NOT_A_NUMBER)))
 
     def crossings(self, thresholds: ArrayLike) -> tuple[Crossing, Crossing]:
         """E of learner and baseline at every threshold, (repeat, threshold); `no_baseline` where there is none."""
@@ -88,10 +89,3 @@ def make_pair(learner: Side, baseline: Side | None, settings: Any) -> Pair:
         *checkpoint_rows(learner, settings.checkpoint),
         *checkpoint_rows(theirs, settings.checkpoint),
     )
-
-
-def _at(side: Side, role: str, rows: NDArray[np.int64], codes: Codes) -> Result:
-    here = np.arange(len(rows)), np.maximum(rows, 0)
-    values = np.where(codes > 0, np.nan, side.values[role][here])
-    why = side.reasons[role][here]
-    return Result.of(values, np.where(codes > 0, codes, np.where(why > 0, why, NOT_A_NUMBER)))

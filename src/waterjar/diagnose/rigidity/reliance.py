@@ -54,5 +54,5 @@ def _absolute(pair: Pair) -> Result:
     made_of=("sfr",),
 )
 def _relative(pair: Pair) -> Result:
-    theirs = shortcut_reliance(pair.baseline_final("normal"), pair.baseline_final("masked"))
+    theirs = shortcut_reliance(pair.final("normal", of_baseline=True), pair.final("masked", of_baseline=True))
     return shortcut_reliance(pair.final("normal"), pair.final("masked"), theirs)

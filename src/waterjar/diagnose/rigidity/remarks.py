@@ -45,7 +45,7 @@ def remarks(pair: Pair) -> str:
 
 def nobody_learned(pair: Pair) -> str:
     """A sentence where neither side is above guessing on the shortcut classes; else nothing."""
-    ends = [pair.final("normal")] + ([] if pair.baseline is None else [pair.baseline_final("normal")])
+    ends = [pair.final("normal")] + ([] if pair.baseline is None else [pair.final("normal", of_baseline=True)])
     sides = _sides(pair)
     known = [
         above_guessing(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from waterjar.view.curves import task_starts
 from waterjar.view.numbers import shorten
 from waterjar.view.report.blocks import Key
-from waterjar.view.report.charts.theme import boundaries, fade, label_names, layout, numbers
+from waterjar.view.report.charts.theme import boundaries, fade, label_names, layout
 
 
 @dataclass(frozen=True)
@@ -56,20 +58,19 @@ def curves_panel(
         key = keys[one.name]
         data += _band(one, key)
         label = labels[one.name] + (f" · {one.note}" if one.note else "")
-        few = sum(value is not None for value in numbers(one.mean)) < 3
+        few = int(np.isfinite(np.asarray(one.mean, float)).sum()) < 3
         data.append(
             {
                 "type": "scatter",
                 "mode": "lines+markers" if few else "lines",
                 "name": label,
                 "legendgroup": key.group,
-                "x": numbers(one.x),
-                "y": numbers(one.mean),
+                "x": list(one.x),
+                "y": list(one.mean),
                 "line": {"color": key.colour, "width": 2, "dash": one.dash or key.dash},
                 "marker": {"color": key.colour, "symbol": key.symbol, "size": 7},
                 "customdata": [
-                    "" if a is None else f" [{a:.4g}, {b:.4g}]"
-                    for a, b in zip(numbers(one.low), numbers(one.high), strict=True)
+                    f" [{a:.4g}, {b:.4g}]" if math.isfinite(a) else "" for a, b in zip(one.low, one.high, strict=True)
                 ],
                 "hovertemplate": f"%{{y:.4g}}%{{customdata}}, n = {one.n}<br>at %{{x:.4g}}<extra>{label}</extra>",
                 "connectgaps": False,
@@ -90,18 +91,17 @@ def _band(one: Curve, key: Key) -> list[dict[str, Any]]:
     """A polygon per unbroken stretch: plotly would fill over gaps."""
     made = []
     stretch: list[tuple[float, float, float]] = []
-    rows = [*zip(numbers(one.x), numbers(one.low), numbers(one.high), strict=True), (None, None, None)]
-    for x, low, high in rows:
-        if x is not None and low is not None and high is not None:
-            stretch.append((x, low, high))
+    for point in [*zip(one.x, one.low, one.high, strict=True), (math.nan,) * 3]:
+        if all(map(math.isfinite, point)):
+            stretch.append(point)
             continue
         if len(stretch) > 1:
             made.append(
                 {
                     "type": "scatter",
                     "mode": "lines",
-                    "x": [point[0] for point in stretch] + [point[0] for point in reversed(stretch)],
-                    "y": [point[2] for point in stretch] + [point[1] for point in reversed(stretch)],
+                    "x": [x for x, _, _ in stretch] + [x for x, _, _ in reversed(stretch)],
+                    "y": [high for _, _, high in stretch] + [low for _, low, _ in reversed(stretch)],
                     "fill": "toself",
                     "fillcolor": fade(key.colour),
                     "line": {"width": 0, "color": fade(key.colour)},

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from waterjar.view.report.blocks import Key
-from waterjar.view.report.charts.theme import QUIET, label_names, layout, numbers
+from waterjar.view.report.charts.theme import QUIET, label_names, layout
 
 
 def estimates_panel(
@@ -38,7 +38,7 @@ def estimates_panel(
                 {
                     "type": "scatter",
                     "mode": "markers",
-                    "x": numbers(known["value"]),
+                    "x": list(known["value"]),
                     "y": [row - 0.22] * len(known),
                     "text": [f"seed {seed}" for seed in known["seed"]],
                     "marker": {"color": key.colour, "size": 6, "opacity": 0.55, "symbol": "circle"},

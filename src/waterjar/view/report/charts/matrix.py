@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from waterjar.view.report.charts.theme import BOUNDARY, escape, layout, numbers
+from waterjar.view.report.charts.theme import BOUNDARY, escape, layout
 
 # One hue from pale to deep: read by lightness alone, and kind to printers.
 SEQUENTIAL = ("#F2F6FA", "#CFE0EE", "#9FC3DF", "#629FCB", "#2F76AC", "#0F4C81", "#08305A")
@@ -44,7 +44,7 @@ def matrix_panel(
     scale = [[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)]
     trace: dict[str, Any] = {
         "type": "heatmap",
-        "z": [numbers(line) for line in values],
+        "z": [list(line) for line in values],
         "x": list(range(len(columns))),
         "y": list(range(len(rows))),
         "colorscale": scale,

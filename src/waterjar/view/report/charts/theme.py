@@ -78,15 +78,6 @@ def keys_of(names: Iterable[str]) -> dict[str, Key]:
     }
 
 
-def numbers(values: Iterable[Any]) -> list[float | None]:
-    """Numbers for JSON: what is missing is null.
-
-    >>> numbers([1, float("nan")])
-    [1.0, None]
-    """
-    return [None if value is None or not math.isfinite(value) else float(value) for value in values]
-
-
 def layout(*, title: str = "", x: str = "", y: str = "", height: int = 280, **more: Any) -> dict[str, Any]:
     """A bare layout: the page brings colours and fonts, so that they follow its theme."""
     axis: dict[str, Any] = {"automargin": True, "zeroline": False, "exponentformat": "power"}

@@ -11,7 +11,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
 from waterjar.view.numbers import estimate, label, one_line
 from waterjar.view.report.blocks import Block, Chart, Key
-from waterjar.view.report.charts.theme import label_names, layout, numbers
+from waterjar.view.report.charts.theme import label_names, layout
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 
@@ -67,8 +67,8 @@ def _points(rows: pd.DataFrame, key: Key, name: str) -> list[dict[str, Any]]:
     seeds = {
         "type": "scatter",
         "mode": "markers",
-        "x": numbers(rows["cost"]),
-        "y": numbers(rows["accuracy"]),
+        "x": list(rows["cost"]),
+        "y": list(rows["accuracy"]),
         "text": [f"seed {seed}" for seed in rows["seed"]],
         "marker": {"color": key.colour, "size": 6, "opacity": 0.5, "symbol": key.symbol},
         "hovertemplate": f"%{{x:.4g}}, %{{y:.4g}}<extra>{name}, %{{text}}</extra>",
@@ -78,8 +78,8 @@ def _points(rows: pd.DataFrame, key: Key, name: str) -> list[dict[str, Any]]:
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": numbers([first["cost_mean"]]),
-        "y": numbers([first["accuracy_mean"]]),
+        "x": [first["cost_mean"]],
+        "y": [first["accuracy_mean"]],
         "marker": {"color": key.colour, "size": 11, "symbol": key.symbol},
         "error_x": _bars(first, "cost", key),
         "error_y": _bars(first, "accuracy", key),
@@ -94,8 +94,8 @@ def _bars(line: Any, what: str, key: Key) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": numbers([line[f"{what}_high"] - mean]),
-        "arrayminus": numbers([mean - line[f"{what}_low"]]),
+        "array": [line[f"{what}_high"] - mean],
+        "arrayminus": [mean - line[f"{what}_low"]],
         "color": key.colour,
         "thickness": 1.2,
         "width": 3,

@@ -9,7 +9,6 @@ from waterjar.view import figures
 from waterjar.view.numbers import panel_title
 from waterjar.view.report.blocks import Block, Chart, Heading, Items
 from waterjar.view.report.charts.curves import curve, last_values, panels_over
-from waterjar.view.report.charts.theme import numbers
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 
@@ -71,15 +70,15 @@ def _with_simulated(panels: tuple[dict[str, Any], ...], points: Any, model: Mode
         bars: dict[str, Any] = {
             "type": "data",
             "symmetric": False,
-            "array": numbers(above),
-            "arrayminus": numbers(below),
+            "array": list(above),
+            "arrayminus": list(below),
         }
         dots.append(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "x": numbers(one.x),
-                "y": numbers(one.mean),
+                "x": list(one.x),
+                "y": list(one.mean),
                 "error_y": bars,
                 "marker": {"color": key.colour, "symbol": key.symbol, "size": 8},
                 "legendgroup": key.group,

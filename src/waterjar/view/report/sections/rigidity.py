@@ -17,7 +17,7 @@ from waterjar.view.numbers import label
 from waterjar.view.report.blocks import Block, Chart, Items, Text
 from waterjar.view.report.charts.curves import Curve, curve, curves_panel, last_values
 from waterjar.view.report.charts.matrix import matrix_panel
-from waterjar.view.report.charts.theme import label_names, numbers
+from waterjar.view.report.charts.theme import label_names
 from waterjar.view.report.headline import SHORT
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
@@ -134,7 +134,7 @@ def _crossings(frame: pd.DataFrame, model: Model, level: float) -> list[dict[str
             {
                 "type": "scatter",
                 "mode": "markers",
-                "x": numbers(rows["effective_epoch"]),
+                "x": list(rows["effective_epoch"]),
                 "y": [level] * len(rows),
                 "text": [f"seed {int(seed)}" for seed in rows["seed"]],
                 "marker": {"symbol": "triangle-down", "size": 11, "color": key.colour, "line": {"width": 1}},
