@@ -36,7 +36,7 @@ pytestmark = pytest.mark.torch
         ({"seeds": [1, 1], "repeats": None}, "must be different ones"),
         ({"seeds": [1, 2], "repeats": 3}, "leave one of them out"),
         ({"repeats": None}, "give `repeats`"),
-        ({"repeats": True}, "not true or false"),
+        ({"repeats": True}, "is true: expected a whole number"),
         ({"randm_baseline": True}, "did you mean 'random_baseline'"),
         ({"random_baseline": True, "training": {"lr_readout": 0.0}}, "learns by its readout alone"),
     ],

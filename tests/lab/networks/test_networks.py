@@ -151,7 +151,7 @@ def test_a_replaced_stage_is_the_one_that_runs():
     [
         (lambda: networks.build("resnet", n_classes=2, seed=0), "did you mean 'resnet18'"),
         (lambda: networks.build("resnet18", n_classes=2, seed=0, widht=3), "did you mean 'width'"),
-        (lambda: networks.build("resnet18", n_classes=2, seed=0, width=0), "greater than or equal to 1"),
+        (lambda: networks.build("resnet18", n_classes=2, seed=0, width=0), "expected at least 1"),
         (lambda: networks.build("mlp", n_classes=2, seed=0, hidden=()), "hidden"),
         (lambda: networks.build("mlp", n_classes=0, seed=0), "at least one class"),
         (lambda: networks.build("mlp", n_classes=2, image_shape=(3, 0, 8), seed=0), "at least one class"),

@@ -194,10 +194,10 @@ def test_an_image_smaller_than_the_patch_is_an_error(size: tuple[int, int]) -> N
     ("wrong", "match"),
     [
         ({"size": 0}, "setting 'size' is 0"),
-        ({"colour": (256, 0, 0)}, "setting 'colour.0' is 256"),
+        ({"colour": (256, 0, 0)}, "setting 'colour.0.' is 256"),
         ({"opacity": 0.0}, "setting 'opacity' is 0.0"),
-        ({"location": "middle"}, "setting 'location' is 'middle'"),
-        ({"shape": "star"}, "setting 'shape' is 'star'"),
+        ({"location": "middle"}, "location: name 'middle' is unknown"),
+        ({"shape": "star"}, "shape: name 'star' is unknown"),
     ],
 )
 def test_wrong_settings_are_errors(wrong: dict[str, object], match: str) -> None:

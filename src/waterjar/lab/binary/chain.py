@@ -197,7 +197,8 @@ def is_chain(network: Network, repeats: int) -> bool:
     """Whether the pass can be written out: layers in a row, of the kinds above, with biases; maps of one repeat alone.
 
     >>> from waterjar.lab.binary.networks import build
-    >>> plain, normalised = (build("mlp", n_classes=2, image_shape=(1, 4, 4), seed=0, layer_norm=n) for n in (0, 1))
+    >>> usual = {"n_classes": 2, "image_shape": (1, 4, 4), "seed": 0}
+    >>> plain, normalised = (build("mlp", **usual, layer_norm=on) for on in (False, True))
     >>> is_chain(plain, 3), is_chain(normalised, 3)
     (True, False)
     """

@@ -189,7 +189,6 @@ class BinaryConfig(BaseModel):
         if not isinstance(values, Mapping):
             return values
         found = dict(values)
-        found.pop("method", None)
         for key, kind, usual in (("learner", learners, "sl"), ("network", networks, "cnn")):
             name, given = found.get(key, usual), found.get(f"{key}_settings", {})
             if isinstance(name, str) and isinstance(given, Mapping):
@@ -257,8 +256,8 @@ def _in_full(kind: Any, chosen: Chosen) -> Chosen:
 
 
 def parse_config(values: Mapping[str, object], where: str = "config") -> BinaryConfig:
-    """A config from plain data; all faults in one `WaterjarError`."""
-    found = parse_settings(BinaryConfig, values, where)
+    """A config from plain data; all faults in one `WaterjarError`. The method follows from the rest: it is not read."""
+    found = parse_settings(BinaryConfig, {key: value for key, value in values.items() if key != "method"}, where)
     if found.random_baseline and not found.training.lr_readout:
         raise WaterjarError(f"{where}: the random baseline learns by its readout alone, whose lr_readout is 0")
     return found
