@@ -94,7 +94,7 @@ def test_a_declaration_that_is_nested_deeply(study: Path, tmp_path: Path, depth:
     try:
         run("report", study, "--out", tmp_path / "r.md")
     except WaterjarError as error:
-        assert "study.yaml is nested deeper than" in str(error)
+        assert "study.yaml" in str(error) and "nested deeper than" in str(error)
     finally:
         declaration.write_text(before)
 

@@ -303,6 +303,7 @@ def analysis_of(
         if own and wanted is not None and family not in wanted:
             raise WaterjarError(f"{', '.join(f'{family}.{key}' for key in own)}: only {', '.join(wanted)} are measured")
         merged[family] = {**merged.get(family, {}), **own}
+        find_family(family).settings(own)  # what is wrong with it is an error, and not a family passed over
         if compared and isinstance(own.get("baseline"), str):
             name = merged[family].pop("baseline")
             if update.setdefault("baseline", name) != name:
