@@ -349,10 +349,10 @@ class TestDiagnose:
     def test_a_full_disk_costs_nothing_but_the_cache(
         self, study: waterjar.Study, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def full(*_: object) -> str:
+        def full(*_: object, **__: object) -> str:
             raise WaterjarError("no space left")
 
-        monkeypatch.setattr("waterjar.run.store.LocalStore.put", full)
+        monkeypatch.setattr("waterjar.diagnose.cache.write_file", full)
         found = diagnose(study, only=["cost"])
         assert "not kept" in found.origin["cost"]["sgd-1"]
         assert float(found.results["cost"]["seconds"].sel(seed=1).max()) == 8.0

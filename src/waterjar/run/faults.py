@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic.fields import FieldInfo
 
 from waterjar.errors import WaterjarError
@@ -126,7 +126,8 @@ def _of_model(model: type[BaseModel], values: Mapping[str, object], at: str) -> 
         if name not in fields:
             found.append(unknown("setting", path, name, fields, elsewhere))
             continue
-        wrong, words = _of_value(fields[name].annotation, value, path), _expected(fields[name])
+        field = fields[name]
+        wrong, words = _of_value(field.annotation, _before(field.metadata, value), path), _expected(field)
         found += [_needs(path, value, words)] if wrong and words else wrong
     for name, field in fields.items():
         if field.is_required() and name not in values:
@@ -138,7 +139,7 @@ def _of_value(annotation: Any, value: object, path: str) -> list[str]:
     """What is wrong with the type of a value, by its annotation."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _of_value(arguments[0], value, path)
+        return _of_value(arguments[0], _before(arguments[1:], value), path)
     if origin in (Union, types.UnionType):
         return _of_union(arguments, value, path)
     if origin is Literal:
@@ -150,6 +151,14 @@ def _of_value(annotation: Any, value: object, path: str) -> list[str]:
     judge = _SCALARS.get(annotation)  # what is none of ours (Any, say) is judged where it is used
     fault = None if judge is None else judge(value)
     return [] if fault is None else [_needs(path, value, fault)]
+
+
+def _before(metadata: Iterable[Any], value: object) -> object:
+    """A value as pydantic would judge it: what stands beside a type may make one name a list of names."""
+    for one in metadata:
+        if isinstance(one, BeforeValidator):
+            value = one.func(value)  # type: ignore[call-arg]
+    return value
 
 
 def _of_mapping(annotation: Any, value: object, path: str) -> list[str]:

@@ -170,9 +170,9 @@ class TestOneRun:
 
     def test_refusals(self, run, tmp_path):
         for wrong in ("metric_type", "variable", "integrator", "forgetting_reference"):
-            with pytest.raises(WaterjarError, match=f"{wrong} 'nonsense' is unknown"):
+            with pytest.raises(WaterjarError, match=f"{wrong}.* 'nonsense' is unknown"):
                 measure(run, **{wrong: "nonsense"})
-        with pytest.raises(WaterjarError, match="eps=-1"):
+        with pytest.raises(WaterjarError, match="eps.*-1"):
             measure(run, eps=-1)
         with pytest.raises(WaterjarError, match="has not recorded macro_accuracy: choose another"):
             measure(run, variable="macro_accuracy")
