@@ -198,5 +198,5 @@ def test_settings_other_than_those_measured_are_measured(whole: Diagnosis) -> No
     assert (low[low.metric == "ad"]["n_censored"] == 0).all()
     with pytest.raises(WaterjarError, match="have it; write continual.variable"):
         figures.data("strategy_comparison", whole, variable="accuracy")
-    with pytest.raises(WaterjarError, match="family 'cost' is unknown"):
+    with pytest.raises(WaterjarError, match="setting cost.x is of cost: only rigidity are measured"):
         figures.data("eri_summary", whole, **{"cost.x": 1})
