@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from view.report.studies import LONG, NASTY
+from waterjar.run.shown import from_csv_cell
 from waterjar.view.report import write
 from waterjar.view.report.blocks import Callout, Chart, Report, Section
 from waterjar.view.report.charts.curves import curves_panel
@@ -242,7 +243,7 @@ def test_nothing_hostile_runs_and_all_of_it_can_be_read(browser: Any, folder: Pa
     with page.expect_download() as waiting:
         page.locator("button[data-csv=verdicts]").click()
     text = Path(waiting.value.path()).read_bytes().decode()
-    assert NASTY in {row["cell"] for row in csv.DictReader(io.StringIO(text, newline=""))}
+    assert NASTY in {from_csv_cell(row["cell"]) for row in csv.DictReader(io.StringIO(text, newline=""))}
     legend = page.locator("[data-chart=learning_curves] .legend button").all_inner_texts()
     assert any(text.startswith("<script>window.pwned=1") for text in legend)
     title = page.locator("[data-chart=task_matrix] .gtitle").all_text_contents()
