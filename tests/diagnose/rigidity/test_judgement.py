@@ -11,7 +11,7 @@ import xarray as xr
 from scipy import stats
 
 from diagnose.rigidity.einstellung_runs import in_memory, measured_in_memory
-from waterjar.diagnose.rigidity.judgement import equal_seeds_needed
+from waterjar.diagnose.rigidity.guessing import equal_seeds_needed
 
 
 def side_of(

@@ -11,7 +11,7 @@ import numpy as np
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED, Result
 from waterjar.diagnose.rigidity.curves import ROUNDING
-from waterjar.diagnose.rigidity.guessing import above_guessing
+from waterjar.diagnose.rigidity.guessing import shown_above
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.quantities import Number, as_result, minus
 
@@ -37,7 +37,7 @@ def reliance_share(normal: Number, masked: Number, chance: float) -> Result:
 
 
 def bound_by_floor(pair: Pair) -> bool:
-    """Whether the masked accuracies of both sides are at or below chance: neither is clearly above (`above_guessing`).
+    """Whether the masked accuracies of both sides are at or below chance: neither is clearly above (`shown_above`).
 
     Where that is so, nothing shows that SFR_rel says more than -PD.
     """
@@ -47,7 +47,7 @@ def bound_by_floor(pair: Pair) -> bool:
     sides = ((pair.learner.guessing, pair.final("masked")), (other.guessing, pair.final("masked", of_baseline=True)))
     confidence = pair.settings.confidence
     return all(
-        above_guessing(masked.value, known.chance, known.sizes.get("masked"), confidence) is False
+        shown_above(masked.value, known.chance, known.sizes.get("masked"), confidence) is False
         for known, masked in sides
     )
 

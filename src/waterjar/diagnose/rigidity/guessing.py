@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike
 from waterjar.diagnose.measuring import Unit
 from waterjar.errors import WaterjarError
 
+ROUNDING = 1e-6
+"""Of accuracies in single precision: three times 1/3 is no more than guessing."""
 LUCK = 0.99
 """How often guessing stays below the limit that accuracy has to exceed, where the size of the set is known."""
 
@@ -89,11 +91,24 @@ def luck_limit(level: float, size: int) -> float:
 def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confidence: float) -> bool | None:
     """Whether accuracies, one per seed, are above the level of guessing; None where that cannot be told.
 
-    With the size of the set: whether any seed exceeds what luck allows. Without: whether the mean over seeds does, by a
-    one-sided t interval; of one seed that cannot be told.
+    As `shown_above` has it; but where the size of the set is not known, and every seed is above the level though so few
+    do not show it of their mean, that is not to say that nothing was learned.
 
-    >>> above_guessing([0.11, 0.09, 0.1], 0.1, 100, 0.95), above_guessing([0.3, 0.31, 0.32], 0.1, None, 0.95)
+    >>> above_guessing([0.11, 0.09, 0.1], 0.1, None, 0.95), above_guessing([0.3, 0.31, 0.32], 0.1, None, 0.95)
     (False, True)
+    >>> print(above_guessing([0.45, 0.95], 0.1, None, 0.95))
+    None
+    """
+    shown, values = shown_above(accuracies, level, size, confidence), np.asarray(accuracies, np.float64)
+    every = bool((values[np.isfinite(values)] > level + ROUNDING).all())
+    return None if shown is False and not size and every else shown
+
+
+def shown_above(accuracies: ArrayLike, level: float, size: int | None, confidence: float) -> bool | None:
+    """Whether accuracies, one per seed, are shown to be above a level; None of one seed alone, or of an unknown level.
+
+    With the size of the set: whether any seed exceeds what luck allows. Without: whether the mean over seeds does, by a
+    one-sided t interval; equal seeds show it when there are as many as `equal_seeds_needed` says.
     """
     values = np.asarray(accuracies, np.float64)
     known = values[np.isfinite(values)]
@@ -105,5 +120,23 @@ def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confid
         return None
     from scipy.stats import t  # noqa: PLC0415
 
+    if np.ptp(known) <= ROUNDING:
+        return bool(known.mean() > level + ROUNDING) and known.size >= equal_seeds_needed(confidence)
     spread = float(known.std(ddof=1)) / math.sqrt(known.size)
-    return bool(known.mean() - float(t.ppf(confidence, known.size - 1)) * spread > level)
+    return bool(known.mean() - float(t.ppf(confidence, known.size - 1)) * spread > level + ROUNDING)
+
+
+def equal_seeds_needed(confidence: float) -> int:
+    """How many seeds with one and the same difference in accuracy count as clear of 0.
+
+    Equal seeds give an interval without width, because no spread was seen, and not because there is none: seeds that
+    are copies of each other do that, and coarse test sets. What is left is that all have one sign, so a sign test
+    decides: the fewest n with 2 (1/2)^n <= 1 - confidence.
+
+    >>> equal_seeds_needed(0.95), equal_seeds_needed(0.5)
+    (6, 2)
+    """
+    n = 2
+    while 2.0 ** (1 - n) > 1 - confidence:
+        n += 1
+    return n

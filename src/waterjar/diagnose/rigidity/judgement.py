@@ -14,6 +14,7 @@ from waterjar.diagnose.result import NEVER_REACHED, UNDEFINED
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.diagnose.rigidity.curves import ROUNDING
 from waterjar.diagnose.rigidity.floor import bound_by_floor
+from waterjar.diagnose.rigidity.guessing import equal_seeds_needed
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
 from waterjar.diagnose.rigidity.remarks import nobody_learned, remarks
@@ -93,22 +94,6 @@ def delay_judged_by(found: Mapping[str, xr.Variable]) -> str:
     """
     reasons = found.get("ad" + REASON)
     return "ad" if reasons is None or not (reasons.values == NEVER_REACHED).any() else "ad_restricted"
-
-
-def equal_seeds_needed(confidence: float) -> int:
-    """How many seeds with one and the same difference in accuracy count as clear of 0.
-
-    Equal seeds give an interval without width, because no spread was seen, and not because there is none: seeds that
-    are copies of each other do that, and coarse test sets. What is left is that all have one sign, so a sign test
-    decides: the fewest n with 2 (1/2)^n <= 1 - confidence.
-
-    >>> equal_seeds_needed(0.95), equal_seeds_needed(0.5)
-    (6, 2)
-    """
-    n = 2
-    while 2.0 ** (1 - n) > 1 - confidence:
-        n += 1
-    return n
 
 
 def _spacing(pair: Pair) -> float:

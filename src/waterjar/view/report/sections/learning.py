@@ -26,6 +26,8 @@ def blocks(model: Model) -> list[Block]:
     variable, sets = chosen
     settings = {"variable": variable, "eval_sets": sets} if sets else {"variable": variable}
     frame = model.figure_data("learning_curves", **settings)
+    if frame.empty:  # some runs lack a set that others have
+        return []
     about = figures.describe("learning_curves")
     word = variable.replace("_", " ")
     arrow = "↓" if variable == "loss" else "↑"
