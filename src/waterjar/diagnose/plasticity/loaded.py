@@ -88,12 +88,13 @@ class LoadedRun(Loaded):
         if not metric.summary or metric.summary in metric.beside:
             return {}
         values, reasons = table.values, table.reasons
+        there = self.layers if metric.input is Representation else self.weight_labels
+        if not there:
+            shape = (len(values), 1)
+            return final(metric, np.full(shape, np.nan), np.full(shape, NOT_RECORDED, np.uint8))
         if metric.input is Representation:
             last = [self.place[labels[-1]] for labels in self.layers.values()]
             return final(metric, values[:, last, range(len(last))], reasons[:, last, range(len(last))])
-        if not self.weight_labels:
-            shape = (len(values), 1)
-            return final(metric, np.full(shape, np.nan), np.full(shape, NOT_RECORDED, np.uint8))
         at = self.place[self.weight_labels[-1]]
         if metric.dims:
             matrices = [i for i, tensor in enumerate(self.tensors) if len(tensor.shape) > 1]
