@@ -168,7 +168,7 @@ class TestWeights:
         run = record(tmp_path / "run", {}, weights, once={"initial": initial})
         found = plasticity.measure(run)
         np.testing.assert_allclose(found["weight_change_init"], found["weight_magnitude"])
-        assert (reasons_of(found, "feature_norm_final") == REASONS.index("undefined")).all()
+        assert (reasons_of(found, "feature_norm_final") == REASONS.index("not_recorded")).all()
 
     def test_without_a_start_there_is_no_change_since(self, tmp_path: Path) -> None:
         with waterjar.Recorder(tmp_path / "run", {}) as recorder:
