@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 import waterjar
 from waterjar.diagnose import drift, geometry, plasticity
@@ -14,6 +16,7 @@ from waterjar.errors import WaterjarError
 from waterjar.run.schema import MEANINGS
 from waterjar.view import figures
 from waterjar.view.curves import BOUNDARY, draw_curve
+from waterjar.view.figures._stack import draw_stack
 from waterjar.view.report import compose, model_of
 from waterjar.view.style import axes, roots_of
 
@@ -190,3 +193,20 @@ def test_anchors_that_are_a_choice_are_missing_in_figure_and_report(tmp_path: Pa
     rows = {row[0].split()[0]: row[3:] for row in listed.rows}
     assert rows["R"] == rows["D"] == ("inside_cone", MEANINGS["inside_cone"])
     assert "alpha" not in rows
+
+
+def test_a_cell_without_a_line_is_said_below_the_figure() -> None:
+    from matplotlib.figure import Figure
+
+    rows = [
+        {"metric": metric, "cell": cell, "layer": "late", "snapshot": step, "train_task": "a", "epoch": float(step),
+         "mean": np.nan if gone else 1.0, "low": np.nan, "high": np.nan, "n": 1,
+         "reason": "1 of 1 inside_cone" if gone else "", "interval": ""}
+        for metric in ("capacity", "dimension")
+        for cell, gone in (("wide", False), ("narrow", metric == "dimension"))
+        for step in (0, 1)
+    ]  # fmt: skip
+    figure = Figure()
+    draw_stack(figure, pd.DataFrame(rows), ["capacity", "dimension"], ["wide", "narrow"], over="epoch", band="interval")
+    said = " ".join(text.get_text() for text in figure.findobj(Text))
+    assert "narrow has no dimension: 1 of 1 inside_cone" in said and "wide has no" not in said

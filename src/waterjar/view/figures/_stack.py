@@ -13,10 +13,13 @@ from waterjar.view.results import Source, dataset_name
 from waterjar.view.style import axis_end, drawn, labels, legend_outside, line_styles, short
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_MOST_SAID = 4
+"""Cells without a line that are named below a figure; the table behind it has all."""
 
 
 def draw_stack(
@@ -49,10 +52,24 @@ def draw_stack(
     note = band_note(set(table.loc[table["mean"].notna(), "n"]), band, table["interval"].fillna(""))
     handles = {label: handle for ax in panels for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     named = {**handles, **boundary_entry(tasks)} if len(cells) > 1 else {}
-    note = "\n".join(text for text in (note, tasks.note) if text)
+    note = "\n".join(text for text in (note, tasks.note, _absent(table, shown_as)) if text)
     if named or note:
         legend_outside(figure, named, note or None)
     return panels
+
+
+def _absent(table: pd.DataFrame, shown_as: Mapping[str, str]) -> str:
+    """Which cells have no line in panels that show others, and why; empty where none is absent."""
+    there = table.assign(there=table["mean"].notna()).groupby(["metric", "cell"], sort=False)["there"].any().unstack()
+    said = []
+    for cell in there.columns[(there.eq(False) & there.any(axis=1).to_numpy()[:, None]).any()]:
+        gone = [metric for metric in there.index if not there.loc[metric, cell] and there.loc[metric].any()]
+        part = table[(table["cell"] == cell) & table["metric"].isin(gone)]
+        why = list(dict.fromkeys(part.loc[part["reason"] != "", "reason"]))
+        said.append(
+            f"{shown_as[cell]} has no {', '.join(gone).replace('_', ' ')}: {'; '.join(why[:2]) or 'no snapshot'}"
+        )
+    return "\n".join(textwrap.fill(line, 90) for line in said[:_MOST_SAID])
 
 
 def axis_label(metric: str, width: int = 14) -> str:
