@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +18,7 @@ from diagnose.rigidity.einstellung_runs import write_run
 from diagnose.rigidity.test_measure import BASELINE, learner
 from diagnose.test_foundation import record
 from waterjar.diagnose import Result, cost, registry, rigidity
-from waterjar.diagnose.array_file import packed
+from waterjar.diagnose.array_file import packed, read_whole
 from waterjar.diagnose.cache import FOLDER
 from waterjar.diagnose.measuring import Loaded, Unit
 from waterjar.diagnose.registry import families, forget, metric
@@ -154,6 +155,24 @@ def test_a_file_that_was_forged_whole_counts_as_none(study: waterjar.Study, call
     before = Counter(calls)
     for file in (study.path / FOLDER).glob("*.npz"):
         file.write_bytes(packed({"__meta__": np.frombuffer(meta, np.uint8)}))
+    diagnose(study, only=["cost"])
+    assert calls == before + before
+
+
+@pytest.mark.parametrize("what", ["bytes", "dims", "no repeat"])
+def test_a_result_that_was_forged_whole_counts_as_none(study: waterjar.Study, calls: Counter[str], what: str) -> None:
+    diagnose(study, only=["cost"])
+    before = Counter(calls)
+    for file in (study.path / FOLDER).glob("cost-*.npz"):
+        arrays = read_whole(file)
+        meta = json.loads(arrays["__meta__"].tobytes())
+        for i, about in enumerate(meta["variables"].values()):
+            if what == "bytes":
+                arrays[str(i)] = arrays[str(i)].astype("S4")
+            else:
+                about["dims"] = [True if what == "dims" else f"{dim}_" for dim in about["dims"]]
+        arrays["__meta__"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+        file.write_bytes(packed(arrays))
     diagnose(study, only=["cost"])
     assert calls == before + before
 

@@ -14,8 +14,9 @@ import pytest
 from numcodecs import Blosc, Zstd
 
 import waterjar
-from recording import root_of, write_root
+from recording import record, root_of, write_root
 from waterjar import Recorder, Storage, WaterjarError
+from waterjar.run import ledger
 from waterjar.run.codec import unpacked
 from waterjar.run.store import LocalStore, read_file
 
@@ -140,6 +141,25 @@ def test_only_regular_files_of_the_run_are_read(open_path: Path, tmp_path: Path,
         with pytest.raises(WaterjarError, match="could not read"):
             read(waterjar.open_run(open_path))
     assert waterjar.verify(open_path).state == "tampered"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "large"])
+def test_a_ledger_that_is_no_file_is_one_error(tmp_path: Path, kind: str) -> None:
+    study = waterjar.create_study(tmp_path / "study")
+    record(study / "run", steps=1)
+    file = study / "ledger.jsonl"
+    file.rename(tmp_path / "kept")
+    {
+        "pipe": lambda: os.mkfifo(file),
+        "link": lambda: file.symlink_to(tmp_path / "kept"),
+        "folder": file.mkdir,
+        "large": lambda: (file.touch(), os.truncate(file, 3 * 2**30)),
+    }[kind]()
+    for read in (ledger.entries, waterjar.create_study, lambda study: waterjar.verify(study / "run")):
+        with pytest.raises(WaterjarError, match=r"could not read the ledger .*ledger\.jsonl: "):
+            read(study)
+    with pytest.raises(WaterjarError, match=r"ledger\.jsonl could not be written: "):
+        ledger.append(study / "run", "1", "2")
 
 
 def test_a_run_may_itself_be_behind_a_link(open_path: Path, tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ import waterjar
 from recording import as_by_another_tool, record, root_of, write_root
 from waterjar import Recorder, WaterjarError
 from waterjar.cli.main import app
-from waterjar.run.stamped import pack, unpack
+from waterjar.run.root import DamagedError
+from waterjar.run.stamped import BLANK, pack, stamp, unpack
+from waterjar.run.writer import CHECKSUM
 
 BEFORE = Path(__file__).parents[1] / "before"
 
@@ -79,6 +81,28 @@ def test_one_damaged_run_does_not_take_the_study_down(tmp_path: Path) -> None:
     assert states == {"bad": "tampered", "good": "sealed"}
 
 
+@pytest.mark.parametrize(
+    ("place", "value"), [("config", b'"\\ud800"'), ("config", b"1e999"), ("", b'"\\ud800"'), ("", b"1e999")]
+)
+def test_a_forged_root_that_json_cannot_hold_does_not_take_the_study_down(
+    tmp_path: Path, place: str, value: bytes
+) -> None:
+    """Python reads `1e999` and half a pair of surrogates, and can write neither again."""
+    path = interrupted(tmp_path / "study" / "bad")
+    record(tmp_path / "study" / "good")
+    root = root_of(path)
+    (root["attributes"]["config"] if place else root["attributes"])["forged"] = "HERE"
+    write_root(path, root)
+    text = (path / "zarr.json").read_bytes().replace(b'"HERE"', value)
+    blank = CHECKSUM + BLANK.encode()
+    (path / "zarr.json").write_bytes(stamp(blank + text[len(blank) :], CHECKSUM))
+    with pytest.raises(DamagedError, match="is damaged: its zarr.json holds what JSON cannot"):
+        waterjar.open_run(path)
+    for command in ("ls", "diagnose"):
+        done = CliRunner().invoke(app, [command, str(tmp_path / "study"), "--json", "--where", "status != damaged"])
+        assert done.exit_code == 0 and "sgd" in done.output
+
+
 CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "config": lambda of: of["config"].update(lr=0.5),
     "seeds": lambda of: of.update(seeds=[3, 5]),
@@ -103,7 +127,7 @@ def test_a_run_is_who_its_config_says(tmp_path: Path, what: str) -> None:
 WRONG: dict[str, list[Any]] = {
     "seeds": [[], ["a"], [1.5], [True], None, {}],
     "tasks": [[1], "x", None],
-    "eval_sets": [["a"], {"a": "x"}, {"a": None}],
+    "eval_sets": [["a"], {"a": "x"}, {"a": None}, {"a": 1}, {"a": -2}],
     "probe_sets": ["a", [1]],
     "classes": [[1], "x"],
     "progress": [{}, {"step": "1"}, {"step": 1, "epoch": "x"}, {"step": 1, "total_epoch": None}, {"step": True}],

@@ -52,6 +52,14 @@ def test_what_is_not_a_condition(condition: str) -> None:
         parse(condition)
 
 
+@pytest.mark.parametrize("depth", [200, 1000, 2000, 20000])
+@pytest.mark.parametrize(("start", "repeated", "end"), [("a", ".a", "=1"), ("", "not ", "a=1"), ("a=", "-", "1")])
+def test_a_condition_nested_deeply_is_one_error(start: str, repeated: str, end: str, depth: int) -> None:
+    with pytest.raises(WaterjarError, match=r"is nested deeper than 100 levels|is not understood"):
+        parse(start + repeated * depth + end)
+    parse(" or ".join(["a=1"] * depth))  # long is not deep
+
+
 def test_incomparable_and_unknown() -> None:
     with pytest.raises(WaterjarError, match="learner of p cannot be compared with 3"):
         parse("learner < 3")(RUNS[0])

@@ -114,7 +114,16 @@ def test_lost_added_and_linked_files(run_path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "x", f"{'0' * 64}  /etc/passwd", f"{'0' * 64}  ../other", f"{'0' * 64}  a/../../b", "é" * 70, "0" * 64],
+    [
+        "",
+        "x",
+        f"{'0' * 64}  /etc/passwd",
+        f"{'0' * 64}  ../other",
+        f"{'0' * 64}  a/../../b",
+        f"{'0' * 64}  a\0b",
+        "é" * 70,
+        "0" * 64,
+    ],
 )
 def test_a_hostile_manifest_is_tampered_not_a_crash(run_path: Path, line: str) -> None:
     manifest = run_path / MANIFEST

@@ -69,7 +69,8 @@ def test_a_timeline_with_formulas_and_escapes_comes_back(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "key",
     ["api_key", "apiKey", "API_KEY", "token", "hf_token", "accessToken", "password", "db_password", "client_secret",
-     "secret", "credentials", "aws.secret_access_key", "private_key", "wandb_key"],
+     "secret", "credentials", "aws.secret_access_key", "private_key", "wandb_key",
+     "authorization", "Authorization", "bearer", "cookie", "session_cookies", "pwd", "dbPwd"],
 )  # fmt: skip
 def test_secrets_are_not_shown(key: str) -> None:
     assert shown_settings({key: "abc123"}) == {key: NOT_SHOWN}

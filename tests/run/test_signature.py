@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from waterjar import WaterjarError
+from waterjar.cli.main import app
+from waterjar.run import signature
 from waterjar.run.seal import MANIFEST
 from waterjar.run.signature import check, sign
 
@@ -65,3 +69,26 @@ def test_what_can_go_wrong(run_path: Path, key: Path, tmp_path: Path, monkeypatc
     monkeypatch.setenv("PATH", "")
     with pytest.raises(WaterjarError, match="ssh-keygen is not installed"):
         check(run_path)
+
+
+@pytest.mark.parametrize("kind", ["large", "pipe", "link"])
+def test_a_signature_is_a_small_file_of_the_run(run_path: Path, tmp_path: Path, kind: str) -> None:
+    file = run_path / f"{MANIFEST}.sig"
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "link":
+        file.symlink_to(tmp_path / "elsewhere")
+    else:
+        file.touch()
+        os.truncate(file, 3 * 2**30)
+    found = check(run_path)
+    assert found.state == "invalid" and found.reason is not None and "manifest.sha256.sig" in found.reason
+    done = CliRunner().invoke(app, ["verify", str(run_path)])
+    assert done.exit_code == 1 and "signature: could not read" in done.output
+
+
+def test_checking_a_signature_ends(run_path: Path, key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sign(run_path, key)
+    monkeypatch.setattr(signature, "_SECONDS", 1e-6)
+    found = check(run_path)
+    assert found.state == "invalid" and found.reason is not None and "was not done with it" in found.reason

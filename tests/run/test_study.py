@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
+from typer.testing import CliRunner
 
 import waterjar
 from recording import record
 from waterjar import Recorder, WaterjarError, missing
+from waterjar.cli.main import app
 from waterjar.run.identity import identify
 
 
@@ -197,3 +200,31 @@ def test_a_damaged_list_of_runs_costs_nothing(tmp_path: Path, content: str) -> N
     assert study.declared == ["b", "a"] and study.undeclared == ["c"]
     (tmp_path / ".waterjar/declared.json").write_text(content)
     assert [entry.name for entry in waterjar.open_study(tmp_path).entries] == ["a", "b", "c"]
+    (note,) = waterjar.open_study(tmp_path).notes
+    assert "declared.json is damaged and ignored, runs come by name: " in note
+    for command in ("ls", "diagnose"):
+        assert "declared.json is damaged and ignored" in CliRunner().invoke(app, [command, str(tmp_path)]).output
+
+
+def test_the_list_of_runs_is_whole_bounded_or_of_before(tmp_path: Path) -> None:
+    waterjar.create_study(tmp_path, runs=["b", "a"])
+    file = tmp_path / ".waterjar/declared.json"
+    good = file.read_bytes()
+    study = waterjar.open_study(tmp_path)
+    assert (study.declared, study.notes) == (["b", "a"], [])
+    file.write_bytes(good.replace(b'"b"', b'"c"'))
+    assert study.declared == [] and "its checksum does not hold" in study.notes[0]
+    file.write_text('["b", "a"]')  # as earlier versions wrote it
+    assert (study.declared, study.notes) == (["b", "a"], [])
+    os.truncate(file, 2**33)
+    assert study.declared == [] and "at most" in study.notes[0]
+    file.unlink()
+    assert (study.declared, study.notes) == ([], [])
+    os.mkfifo(file)
+    assert study.declared == [] and "not a regular file" in study.notes[0]
+
+
+def test_a_folder_whose_name_is_not_unicode(tmp_path: Path) -> None:
+    one(tmp_path / "a", [1], 2, {})
+    (tmp_path / "a").rename(tmp_path / os.fsdecode(b"\xff"))
+    assert len(waterjar.open_study(tmp_path)) == 1

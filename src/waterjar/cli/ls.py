@@ -42,7 +42,7 @@ def command(
     made = table(f"{path}: {len(study)} runs, {len(study.cells)} cells", _header(keys))
     for entry, config in zip(study.entries, settings, strict=True):
         row(made, *_cells(entry, config, keys))
-    print_rich(made)
+    print_rich(made, *study.notes)
 
 
 def _header(keys: list[str]) -> list[str]:

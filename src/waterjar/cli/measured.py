@@ -137,8 +137,8 @@ def run_diagnose(
 
 
 def warnings_of(diagnosis: Diagnosis, over: str = "") -> list[str]:
-    """What a reader must know before the numbers: broken seals, open runs, families that refused, settings."""
-    lines = []
+    """What a reader must know before the numbers: damage, broken seals, open runs, refusals, settings."""
+    lines = diagnosis.study.notes
     for state, words in (("tampered", "changed since it was sealed, see waterjar verify"), ("open", "not sealed yet")):
         names = [name for name, found in diagnosis.seals.items() if found == state]
         if names:

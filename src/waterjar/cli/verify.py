@@ -94,7 +94,7 @@ def _plain(result: Verification, signed: Signature) -> dict[str, Any]:
         "files": result.files,
         "problems": [{"kind": p.kind, "file": p.file, "array": p.array, "chunk": p.chunk} for p in result.problems],
         "extra": result.extra,
-        "signature": {"state": signed.state, "key": signed.key, "signer": signed.signer},
+        "signature": {"state": signed.state, "key": signed.key, "signer": signed.signer, "reason": signed.reason},
     }
 
 
@@ -108,4 +108,5 @@ def _print(found: list[tuple[Verification, Signature]], absent: list[Path], unsi
         row(made, path, coloured("missing"), "in the ledger, not on disk", "–")
     problems = [f"{result.path}: {problem}" for result, _ in found for problem in result.problems]
     extra = [f"{result.path}: not part of the run: {name}" for result, _ in found for name in result.extra]
+    problems += [f"{result.path}: signature: {signed.reason}" for result, signed in found if signed.reason]
     print_rich(made, *problems, *extra, *(f"{path}: not signed, because it is not sealed" for path in unsigned))

@@ -196,9 +196,11 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, xr.Dataset | None]:
         parts: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         for i, (name, about) in enumerate(meta["variables"].items()):
             values = stored[str(i)]
+            if values.dtype.kind not in "fiubU" or not all(isinstance(dim, str) for dim in about["dims"]):
+                return None, None
             values = values.astype(object) if values.dtype.kind == "U" else values
             parts[about["coord"]][name] = (tuple(about["dims"]), values, about["attrs"], {METRIC: about["metric"]})
         found = xr.Dataset(*parts, attrs=meta["attrs"])
-        return (made_of, found) if parts[0] else (None, None)
+        return (made_of, found) if parts[0] and "repeat" in found.dims else (None, None)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, MemoryError):
         return None, None

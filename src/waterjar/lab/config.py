@@ -29,6 +29,8 @@ def _no_truth_value(value: object) -> object:
 
 Share = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_no_truth_value)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(_no_truth_value)]
+ListedCount = Annotated[Count, Field(le=10_000)]
+"""Of what gets a name or a seed each."""
 Number = Annotated[int, Field(ge=0), BeforeValidator(_no_truth_value)]
 Seed = Annotated[int, Field(ge=0, lt=2**63), BeforeValidator(_no_truth_value)]
 

@@ -98,7 +98,7 @@ def _names(argument: str, values: object) -> list[str]:
     names = [values] if isinstance(values, str) else list(values)
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise WaterjarError(f"{argument}={names}: expected different, non-empty names")
-    return names
+    return list(plain(names, argument))
 
 
 def _whole(argument: str, value: Any) -> int:

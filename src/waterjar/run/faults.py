@@ -8,6 +8,7 @@ which has the last word.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import numbers
@@ -157,7 +158,8 @@ def _before(metadata: Iterable[Any], value: object) -> object:
     """A value as pydantic would judge it: what stands beside a type may make one name a list of names."""
     for one in metadata:
         if isinstance(one, BeforeValidator):
-            value = one.func(value)  # type: ignore[call-arg]
+            with contextlib.suppress(ValueError):  # what it refuses is judged as it is
+                value = one.func(value)  # type: ignore[call-arg]
     return value
 
 

@@ -7,16 +7,19 @@ import fcntl
 import functools
 import json
 import os
+import stat
 from pathlib import Path
 
 from waterjar.errors import WaterjarError
 from waterjar.run.disk import to_disk
+from waterjar.run.manifest import read_root_hash
 from waterjar.run.provenance import now
 from waterjar.run.root import read_root
-from waterjar.run.store import MANIFEST, read_file, sha256
+from waterjar.run.store import LARGEST, MANIFEST, read_file
 
 DECLARATION = "study.yaml"
 LEDGER = "ledger.jsonl"
+_TO_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def append(run: Path, run_id: str, root: str) -> None:
@@ -27,8 +30,11 @@ def append(run: Path, run_id: str, root: str) -> None:
         return
     line = json.dumps({"run": place.name, "run_id": run_id, "root": root, "sealed": now()})
     try:
-        descriptor = os.open(study / LEDGER, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(study / LEDGER, _TO_APPEND, 0o666)
         try:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
+                raise OSError(errno.EINVAL, f"expected a regular file of at most {LARGEST} bytes")
             fcntl.lockf(descriptor, fcntl.LOCK_EX)
             whole, cut = _split(
                 os.pread(descriptor, os.fstat(descriptor).st_size, 0)
@@ -51,8 +57,9 @@ def append(run: Path, run_id: str, root: str) -> None:
 
 def ensure(run: Path, run_id: str) -> None:
     """Enter a sealed run that was killed between its seal and its line."""
-    if (run / MANIFEST).is_file() and last_root(run) is None:
-        append(run, run_id, sha256((run / MANIFEST).read_bytes()))
+    root = read_root_hash(run)
+    if root is not None and last_root(run) is None:
+        append(run, run_id, root)
 
 
 def ensure_all(study: Path) -> None:
@@ -64,8 +71,9 @@ def ensure_all(study: Path) -> None:
             attributes = read_root(run)["attributes"]
         except WaterjarError:  # not a run, or a damaged one: verify says so
             continue
-        if run.name not in known and attributes["status"] == "sealed":
-            append(run, str(attributes["run_id"]), sha256(manifest.read_bytes()))
+        root = read_root_hash(run)
+        if run.name not in known and attributes["status"] == "sealed" and root is not None:
+            append(run, str(attributes["run_id"]), root)
 
 
 def _place(run: Path) -> Path:
@@ -82,7 +90,7 @@ def _read(study: Path) -> tuple[list[dict[str, str]], dict[str, str]]:
     """The lines of a ledger, and run -> the root hash of its last one; read again only when the file has changed."""
     file = study / LEDGER
     try:
-        about = file.stat()
+        about = file.lstat()
     except FileNotFoundError:
         return [], {}
     return _parse(file, (about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_ino))
@@ -92,7 +100,11 @@ def _read(study: Path) -> tuple[list[dict[str, str]], dict[str, str]]:
 def _parse(file: Path, stamp: tuple[int, ...]) -> tuple[list[dict[str, str]], dict[str, str]]:
     """Parse a ledger as it was at one moment, which `stamp` stands for: a study of 3,000 runs asks 3,000 times."""
     found = []
-    for number, line in enumerate(_split(read_file(file.parent, file.name))[0].splitlines(), 1):
+    try:
+        text = read_file(file.parent, file.name)
+    except OSError as error:
+        raise WaterjarError(f"could not read the ledger {file}: {error.strerror}") from error
+    for number, line in enumerate(_split(text)[0].splitlines(), 1):
         try:
             entry = json.loads(line)
             found.append({key: str(entry[key]) for key in ("run", "run_id", "root", "sealed")})

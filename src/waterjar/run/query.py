@@ -26,6 +26,8 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.GtE: operator.ge,
 }
 _ABSENT = object()
+_DEEPEST = 100
+"""Levels of a condition; its tree is walked by functions that call themselves."""
 
 
 def parse(condition: str) -> Test:
@@ -66,9 +68,15 @@ def _tree(condition: str) -> ast.expr:
             (kind, "==" if (kind == tokenize.OP and text == "=") else text)
             for kind, text, *_ in tokenize.generate_tokens(io.StringIO(condition).readline)
         ]
-        return ast.parse(tokenize.untokenize(tokens).strip(), mode="eval").body
-    except (SyntaxError, tokenize.TokenError, ValueError, RecursionError) as error:
+        tree = ast.parse(tokenize.untokenize(tokens).strip(), mode="eval").body
+    except (SyntaxError, tokenize.TokenError, ValueError, RecursionError, MemoryError) as error:
         raise _unreadable(condition) from error
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [below for node in level for below in ast.iter_child_nodes(node)]
+    if level:
+        raise WaterjarError(f"--where {condition[:80]!r}... is nested deeper than {_DEEPEST} levels")
+    return tree
 
 
 def _unreadable(condition: str) -> WaterjarError:

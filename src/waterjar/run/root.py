@@ -18,7 +18,7 @@ from waterjar.run.growing import chunk_key, filled
 from waterjar.run.identity import identify
 from waterjar.run.nodes import Fault, check_nodes, chunk_bytes
 from waterjar.run.schema import SCHEMA_VERSION
-from waterjar.run.stamped import holds
+from waterjar.run.stamped import holds, to_json
 from waterjar.run.store import PRIVATE, ROOT, read_file, sha256
 from waterjar.run.writer import CHECKSUM
 
@@ -141,10 +141,16 @@ def _check(path: Path, root: Json, is_whole: bool) -> None:
         faults.append("consolidated_metadata")
     if root.get("zarr_format") != 3 or root.get("node_type") != "group":
         faults.append("zarr_format or node_type")
+    if not faults and not all(-1 <= task < len(attributes["tasks"]) for task in attributes["eval_sets"].values()):
+        faults.append("eval_sets")
     if faults:
         raise DamagedError(path, f"{path} is damaged: its {ROOT} lacks a valid {', '.join(faults)}")
     if not is_whole and ("checksum" in attributes or "identity" in attributes):
         raise DamagedError(path, f"{path} is damaged: its {ROOT} was rewritten, by waterjar it was not")
+    try:
+        to_json(attributes)  # an index and a cache keep parts of them
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(path, f"{path} is damaged: its {ROOT} holds what JSON cannot ({error})") from None
     about = attributes.get("identity")
     if about is not None:
         of = attributes["config"], attributes["seeds"], attributes.get("data_fingerprint")

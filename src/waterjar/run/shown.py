@@ -16,7 +16,8 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|\\)")
 _FORMULA = re.compile(r"'*[=+\-@＝＋－＠]")
 NOT_SHOWN = "(not shown)"
 
-_SECRET = {"password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "bearer"}
+_SECRET = {"password", "passwd", "pwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey",
+           "bearer", "authorization", "cookie", "cookies"}  # fmt: skip
 _WHOSE = {
     "key": {"api", "access", "private", "auth", "account", "ssh", "encryption", "signing", "wandb"},
     "token": {"", "api", "access", "auth", "refresh", "session", "security", "hf", "hub", "huggingface", "wandb",

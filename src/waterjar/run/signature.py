@@ -6,6 +6,7 @@ The signature is over the manifest, so it can also be checked by hand:
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from typing import Literal
 
 from waterjar.errors import WaterjarError
 from waterjar.run.disk import write_file
-from waterjar.run.store import MANIFEST
+from waterjar.run.store import MANIFEST, read_file
 
 NAMESPACE = "waterjar"
+_LARGEST = 2**16
+"""Bytes of a signature; those of common keys have less than 2,000."""
+_SECONDS = 30
 _KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
@@ -27,6 +31,8 @@ class Signature:
     state: Literal["none", "trusted", "unknown_signer", "invalid"]
     key: str | None = None
     signer: str | None = None
+    reason: str | None = None
+    """Why it is invalid, where ssh-keygen was not the one to say so."""
 
 
 def _file(path: Path) -> Path:
@@ -55,14 +61,20 @@ def sign(path: Path, key: Path | None = None) -> Path:
 
 def check(path: Path, allowed_signers: Path | None = None) -> Signature:
     """Check the signature of a run; with an allowed-signers file (see ssh-keygen) also whose it is."""
-    if not _file(path).is_file():
+    if not os.path.lexists(_file(path)):
         return Signature("none")
-    signature = ["-n", NAMESPACE, "-s", str(_file(path))]
     try:
-        manifest = (path / MANIFEST).read_bytes()
-    except OSError:
-        return Signature("invalid")
-    done = _ssh_keygen(["-Y", "check-novalidate", *signature], manifest)
+        read_file(path, f"{MANIFEST}.sig", _LARGEST)
+        return _checked(path, read_file(path, MANIFEST), allowed_signers)
+    except OSError as error:
+        return Signature("invalid", reason=f"could not read {error.filename}: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        return Signature("invalid", reason=f"ssh-keygen was not done with it after {_SECONDS} seconds")
+
+
+def _checked(path: Path, manifest: bytes, allowed_signers: Path | None) -> Signature:
+    signature = ["-n", NAMESPACE, "-s", str(_file(path))]
+    done = _ssh_keygen(["-Y", "check-novalidate", *signature], manifest, _SECONDS)
     if done.returncode:
         return Signature("invalid")
     found = re.search(r"SHA256:\S+", done.stdout)
@@ -71,17 +83,21 @@ def check(path: Path, allowed_signers: Path | None = None) -> Signature:
         return Signature("unknown_signer", key)
     if not allowed_signers.is_file():
         raise WaterjarError(f"allowed signers file {allowed_signers} does not exist")
-    names = _ssh_keygen(["-Y", "find-principals", "-f", str(allowed_signers), *signature[2:]])
+    names = _ssh_keygen(["-Y", "find-principals", "-f", str(allowed_signers), *signature[2:]], timeout=_SECONDS)
     for name in names.stdout.split("\n")[0].split(","):
         arguments = ["-Y", "verify", "-f", str(allowed_signers), "-I", name, *signature]
-        if name and not _ssh_keygen(arguments, manifest).returncode:
+        if name and not _ssh_keygen(arguments, manifest, _SECONDS).returncode:
             return Signature("trusted", key, name)
     return Signature("unknown_signer", key)
 
 
-def _ssh_keygen(arguments: list[str], data: bytes = b"") -> subprocess.CompletedProcess[str]:
+def _ssh_keygen(
+    arguments: list[str], data: bytes = b"", timeout: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run it; without a `timeout` where it may ask for a passphrase."""
+    command = ["ssh-keygen", *arguments]
     try:
-        done = subprocess.run(["ssh-keygen", *arguments], input=data, capture_output=True, check=False)
+        done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=timeout)
     except FileNotFoundError as error:
         raise WaterjarError("ssh-keygen is not installed: it comes with OpenSSH (8.1 or newer)") from error
     out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))

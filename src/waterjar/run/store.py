@@ -52,22 +52,25 @@ def read_file(folder: Path, key: str, limit: int = LARGEST) -> bytes:
     Anything else (a pipe that never ends, a device, a file of somebody else's) is an OSError that says so.
     """
     place = os.fspath(folder)
+    if "\0" in key:
+        raise OSError(errno.EINVAL, "no file has a zero byte in its name", f"{place}/{key}")
     *folders, name = key.split("/")
     for part in folders:
         place = f"{place}/{part}"
         if stat.S_ISLNK(os.lstat(place).st_mode):
             raise OSError(errno.ELOOP, "it is behind a link: a run's files stand in its own folder", place)
-    descriptor = os.open(f"{place}/{name}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    place = f"{place}/{name}"
+    descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", file.name)
+            raise OSError(errno.EINVAL, "it is not a regular file", place)
         if about.st_size > limit:
-            raise OSError(errno.EFBIG, f"it has {about.st_size} bytes; at most {limit} were expected", file.name)
+            raise OSError(errno.EFBIG, f"it has {about.st_size} bytes; at most {limit} were expected", place)
         try:
             return file.readall()[: limit + 1]
         except MemoryError as error:
-            raise OSError(errno.ENOMEM, f"its {about.st_size} bytes do not fit into memory", file.name) from error
+            raise OSError(errno.ENOMEM, f"its {about.st_size} bytes do not fit into memory", place) from error
 
 
 def sha256(data: bytes) -> str:

@@ -102,7 +102,13 @@ class Study:
     @property
     def declared(self) -> list[str]:
         """The runs that its declaration asks for, in its order; empty if nobody wrote them down."""
-        return _read_declared(self.path)
+        return _read_declared(self.path)[0]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is wrong with the study's own files, and what follows from it."""
+        fault = _read_declared(self.path)[1]
+        return [fault] if fault else []
 
     @property
     def undeclared(self) -> list[str]:
@@ -255,7 +261,7 @@ def create_study(
         raise WaterjarError(f"{file} declares another study: choose another directory, or change that file by hand")
     write_file(folder / DECLARATION, text)
     if runs:
-        write_file(folder / DECLARED, json.dumps(list(runs)))
+        write_file(folder / DECLARED, pack({"runs": list(runs)}))
     ledger.ensure_all(folder)  # a run may have been killed between its seal and its line
     return folder
 
@@ -293,7 +299,7 @@ def _opened(folder: Path) -> tuple[Study, dict[str, Run]]:
                     fresh[item.name] = (stamp, _damaged(item.name, error))
     if fresh != known:
         _write_index(folder, fresh)
-    names = [name for name in _read_declared(folder) if name in fresh]
+    names = [name for name in _read_declared(folder)[0] if name in fresh]
     names += sorted(set(fresh) - set(names))
     return Study(folder, [fresh[name][1] for name in names]), read
 
@@ -329,13 +335,20 @@ def _damaged(name: str, error: WaterjarError) -> Entry:
     return Entry(name, "", f"damaged {name}", "damaged", [], {}, {"step": -1, "error": str(error)}, None)
 
 
-def _read_declared(folder: Path) -> list[str]:
-    """The runs that a study's declaration asks for, in its order; empty if it was not told."""
+def _read_declared(folder: Path) -> tuple[list[str], str]:
+    """The runs that a study's declaration asks for, in its order, and what is wrong with the list; empty without."""
     try:
-        names = json.loads((folder / DECLARED).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return []
-    return list(dict.fromkeys(map(str, names))) if isinstance(names, list) else []
+        text = read_file(folder, DECLARED)
+        # earlier versions wrote the names alone, without a checksum
+        names = json.loads(text) if text.startswith(b"[") else unpack(text)["runs"]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise TypeError("it is not a list of names")
+    except FileNotFoundError:
+        return [], ""
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        return [], f"{folder / DECLARED} is damaged and ignored, runs come by name: {why}"
+    return list(dict.fromkeys(names)), ""
 
 
 def _read_index(folder: Path) -> Index:
@@ -360,5 +373,6 @@ def _is_sound(entry: Entry) -> bool:
 
 def _write_index(folder: Path, runs: Index) -> None:
     kept = {name: (stamp, vars(entry)) for name, (stamp, entry) in runs.items()}
-    with contextlib.suppress(WaterjarError):  # a study on a full or read-only disk opens all the same
+    # a study on a full or read-only disk, or with a folder whose name is not Unicode, opens all the same
+    with contextlib.suppress(WaterjarError, UnicodeEncodeError):
         write_file(folder / INDEX, pack({"version": _INDEX_VERSION, "runs": kept}), sync=False)

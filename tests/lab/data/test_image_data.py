@@ -202,6 +202,28 @@ def test_a_damaged_cache_says_so(tmp_path: Path) -> None:
         from_cache(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("file", "before", "after"),
+    [
+        ("class_superclass.npy", b", 'shape'", b"[[[[[[[[["),
+        ("train_images.npy", b"'|u1'", b"'tu1'"),
+        ("test_index.npy", b"NUMPY\x01", b"NUMPY\x03"),
+        ("train_labels.npy", b"'<i8'", b"'<M8'"),
+        ("data.json", b'"name": "small"', b'"name": 0.5'),
+        ("data.json", b'"fingerprint": "', b'"fingerprint": ["x"], "more": "'),
+        ("data.json", b'"superclass_names": [', b'"superclass_names": [1, '),
+        ("data.json", b'"superclass_names": [', b'"superclass_names": -1, "more": ['),
+    ],
+)
+def test_a_forged_cache_is_one_error(tmp_path: Path, file: str, before: bytes, after: bytes) -> None:
+    directory = to_cache(small(), tmp_path)
+    good = (directory / file).read_bytes()
+    assert before in good
+    (directory / file).write_bytes(good.replace(before, after))
+    with pytest.raises(WaterjarError, match=r"is damaged .*: delete it, it will be made again"):
+        from_cache(directory, verify=True)
+
+
 def test_a_directory_with_the_right_name_and_other_data_is_refused(tmp_path: Path) -> None:
     directory = to_cache(small(), tmp_path)
     description = json.loads((directory / "data.json").read_text())

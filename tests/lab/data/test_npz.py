@@ -85,6 +85,14 @@ def test_grey_images_get_three_equal_channels(tmp_path: Path, grey: np.ndarray) 
         ({"train_fine": np.array([0, 1, 2])}, "4 train images, but labels"),
         ({"train_coarse": np.array([0, 1, 2, 3]), "test_coarse": np.array([3, 2, 1, 1])}, "class 0 has images in"),
         ({"train_coarse": np.array([0, 1]), "test_coarse": np.array([3, 2, 1, 0])}, "do not fit together"),
+        (
+            {"train_fine": np.array([0, 1, 2, 10**9])},
+            "fine label 1000000000 is too large: expected numbers from 0 to 99999",
+        ),
+        (
+            {"train_coarse": np.array([0, 1, 2, 2**62]), "test_coarse": np.array([2**62, 2, 1, 0])},
+            "coarse label 4611686018427387904 is too large",
+        ),
         ({"fine_names": np.array(["only"])}, "train labels run from 0 to 3, but there are 1"),
         ({"fine_names": np.array(["a", None], dtype=object)}, "cannot be read as an .npz file of plain arrays"),
     ],

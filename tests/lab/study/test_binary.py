@@ -120,6 +120,9 @@ def test_a_run_is_what_its_config_alone_would_be() -> None:
         ({"sweep": {"training.lr_feature": [1.0]}}, "did you mean 'training.lr_features'"),
         ({"sweep": {"repeats": [1, 2]}}, "only settings of tasks, training, network, recording can be swept"),
         ({"sweep": {"training.epochs": list(range(1, 20_000))}}, "at most 10000 are one study"),
+        ({"tasks": {"number": 10**12}}, "setting 'tasks.number' is 1000000000000: expected at most 10000"),
+        ({"repeats": 10**12}, "setting 'repeats' is 1000000000000: expected at most 10000"),
+        ({"sweep": {"tasks.number": [10**12]}}, "is 1000000000000: expected at most 10000"),
         ({"random_baseline": True, "training": {"lr_readout": 0.0}}, "learns by its readout alone"),
     ],
 )  # fmt: skip

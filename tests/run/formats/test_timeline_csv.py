@@ -95,6 +95,17 @@ def test_every_float_survives(values: list[float], tmp_path_factory: pytest.Temp
         (PLACES + "a,1,0,x,.5,0,p,0,0,,\na,1,0,x,.5,0,p,0,0,,\n", r"line 3: \(0, 'x'\) stands already in line 2"),
         ("method,seed,split,acc\n", r"line 1: columns .* each of"),
         (HEADER + 'a,1,0,"t1_all,0.5,,\n', "is not a CSV file"),
+        (HEADER + "\\ud800,1,0,t1_all,0.5,,\n", r"line 2 and below: config.method = '\\ud800' is not Unicode text"),
+        (HEADER + "a,9999999999999999999,0,t1_all,0.5,,\n", r"line 2 and below: seeds: 9+ is not a whole number of at"),
+        (
+            PLACES + 'a,1,0,\\ud800,.5,0,p,0,0,,"[""p""]"\n',
+            r"line 2 and below: eval_sets\[0\] = .* is not Unicode text",
+        ),
+        (PLACES + 'a,1,0,x,.5,0,p,0,0,,"[""p"", ""\\ud800""]"\n', r"line 2 and below: tasks\[1\] = .* is not Unicode"),
+        (
+            PLACES + 'a,1,0,,.5,0,p,0,0,,"[""p""]"\n',
+            r"line 2 and below: eval_sets=\[''\]: expected different, non-empty",
+        ),
     ],
 )
 def test_errors_name_the_line_and_write_nothing(tmp_path: Path, text: str, message: str) -> None:

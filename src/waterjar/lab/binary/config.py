@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from waterjar.errors import WaterjarError
 from waterjar.lab.binary import learners, networks, optimisers, options
 from waterjar.lab.by_name import behind_name
-from waterjar.lab.config import Count, Number, Seed
+from waterjar.lab.config import Count, ListedCount, Number, Seed
 from waterjar.run.faults import Behind, parse_settings
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -25,7 +25,7 @@ class Tasks(BaseModel):
 
     model_config = _STRICT
 
-    number: Count
+    number: ListedCount
     """T."""
     classes_per_task: Annotated[int, Field(ge=2)] = 2
     """K: a task tells K classes apart, which get the labels 0 ... K - 1."""
@@ -175,7 +175,7 @@ class BinaryConfig(BaseModel):
     multitask: bool = False
     """Upper bound: from the learner's first weights, as many batches, but of the images of ALL tasks."""
     recording: Recording = Recording()
-    repeats: Count | None = None
+    repeats: ListedCount | None = None
     """R; with `seeds` it may be left out."""
     seed: Seed = 0
     """From which the seeds of the repeats follow."""

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from waterjar.errors import WaterjarError
 from waterjar.lab.data._image_data import ImageData, fingerprint
 from waterjar.run.disk import to_disk, tree_to_disk
+from waterjar.run.npz_file import FAULTS
+from waterjar.run.store import read_file
 
 ARRAYS = (
     "train_images",
@@ -102,22 +104,22 @@ def from_cache(directory: str | os.PathLike[str], *, verify: bool = False) -> Im
     """Open an image set that `to_cache` wrote, memory-mapped and read-only. `verify` reads and hashes it all."""
     source = Path(directory)
     description = _description(source)
+    class_names, superclass_names = (tuple(description[key]) for key in ("class_names", "superclass_names"))
     try:
         arrays: dict[str, NDArray[Any]] = {
             name: np.load(source / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS
         }
-    except (OSError, ValueError, EOFError) as error:
-        raise _damaged(source, str(error)) from error
-    class_names, superclass_names = (tuple(description[key]) for key in ("class_names", "superclass_names"))
-    if verify and fingerprint(arrays, class_names, superclass_names) != description["fingerprint"]:
-        raise _damaged(source, "its contents no longer have the fingerprint they were stored with")
-    return ImageData(
-        name=description["name"],
-        class_names=class_names,
-        superclass_names=superclass_names,
-        fingerprint=description["fingerprint"],
-        **arrays,
-    )
+        if verify and fingerprint(arrays, class_names, superclass_names) != description["fingerprint"]:
+            raise _damaged(source, "its contents no longer have the fingerprint they were stored with")
+        return ImageData(
+            name=description["name"],
+            class_names=class_names,
+            superclass_names=superclass_names,
+            fingerprint=description["fingerprint"],
+            **arrays,
+        )
+    except FAULTS as error:
+        raise _damaged(source, str(error) or type(error).__name__) from error
 
 
 def _same(directory: Path, expected: str) -> Path:
@@ -130,16 +132,20 @@ def _same(directory: Path, expected: str) -> Path:
 def _description(directory: Path) -> dict[str, Any]:
     """Names and fingerprint of a cached set."""
     try:
-        description: object = json.loads((directory / _DESCRIPTION).read_text(encoding="utf-8"))
+        description: object = json.loads(read_file(directory, _DESCRIPTION))
     except FileNotFoundError as error:
         raise WaterjarError(f"{directory} holds no cached image set (no {_DESCRIPTION} in it)") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _damaged(directory, str(error)) from error
     if not isinstance(description, dict):
         raise _damaged(directory, f"{_DESCRIPTION} is not a mapping")
     missing = {"name", "class_names", "superclass_names", "fingerprint"} - description.keys()
     if missing:
         raise _damaged(directory, f"{_DESCRIPTION} lacks {', '.join(sorted(missing))}")
+    for key, value in description.items():
+        names = value if key.endswith("class_names") else [value]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise _damaged(directory, f"{key} of {_DESCRIPTION} is not text")
     return description
 
 

@@ -23,6 +23,8 @@ from waterjar.run.npz_file import FAULTS, names_in_npz, read_npz
 
 REQUIRED = ("train_x", "train_fine", "test_x", "test_fine")
 OPTIONAL = ("train_coarse", "test_coarse", "train_index", "test_index", "fine_names", "coarse_names")
+_MOST_CLASSES = 100_000
+"""More are only taken where there are as many images: every class gets a name."""
 
 Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -49,10 +51,10 @@ def load(settings: Settings) -> ImageData:
     """Read the file of the settings."""
     arrays = read_arrays(settings.path)
     fine = {split: integers(settings.path, arrays, f"{split}_fine") for split in ("train", "test")}
-    classes = 1 + max(int(labels.max(initial=-1)) for labels in fine.values())
+    classes = _count(settings.path, "fine", list(fine.values()))
     class_names = _names(arrays, "fine_names", classes, "class")
     class_superclass = _superclasses(settings.path, arrays, fine, len(class_names))
-    superclasses = 1 + int(class_superclass.max(initial=-1))
+    superclasses = _count(settings.path, "coarse", [class_superclass])
     superclass_names = _names(arrays, "coarse_names", superclasses, "superclass")
     absent = np.flatnonzero(class_superclass < 0)
     if len(absent):
@@ -114,6 +116,15 @@ def colour(path: Path, name: str, images: NDArray[np.generic]) -> NDArray[np.uin
     if images.ndim == 4 and images.shape[-1] == 1:
         images = np.repeat(images, 3, axis=-1)
     return images.astype(np.uint8, copy=False)
+
+
+def _count(path: Path, which: str, labels: Sequence[NDArray[np.int64]]) -> int:
+    """How many classes labels speak of, counted from 0; a part of a larger set keeps its numbers."""
+    most = max(_MOST_CLASSES, sum(map(len, labels)))
+    largest = max(int(part.max(initial=-1)) for part in labels)
+    if largest >= most:
+        raise WaterjarError(f"{path}: {which} label {largest} is too large: expected numbers from 0 to {most - 1}")
+    return largest + 1
 
 
 def _names(arrays: Arrays, key: str, count: int, what: str) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from waterjar.run.coordinates import advance
+from waterjar.run.coordinates import advance, describe
 from waterjar.run.reader import Run
 from waterjar.run.recorder import Recorder
 from waterjar.run.schema import REASONS, missing
@@ -58,8 +58,9 @@ class Timeline:
     steps: tuple[Step, ...]
     cells: dict[tuple[int, str, str], Value]
 
-    def check(self) -> None:
-        """Refuse steps that go backwards, before anything is written."""
+    def check(self, config: Mapping[str, object], seed: int) -> None:
+        """Refuse what `record` would refuse (names, steps that go backwards), before anything is written."""
+        describe(config, [seed], self.sets, self.tasks, None, None, None, ())
         last: Any = {"step": -1}
         for step, task, epoch, total, effective in self.steps:
             last = advance(last, self.tasks, epoch, task, step, total, effective)

@@ -59,10 +59,15 @@ def from_csv(
     if not runs:
         raise WaterjarError(f"{file} has a header and no line below it")
     found = {owner: (_with_places if has_places else _without_places)(lines) for owner, lines in runs.items()}
+    configs = {owner: {"method": owner[0], "source": "timeline"} for owner in found}
+    for owner, timeline in found.items():
+        try:
+            timeline.check(configs[owner], owner[1])
+        except WaterjarError as error:
+            raise WaterjarError(f"{runs[owner][0][0]} and below: {error}") from None
     study = create_study(out, {"kind": "timeline", "source": Path(file).name})
     for (method, seed), timeline in found.items():
-        config = {"method": method, "source": "timeline"}
-        timeline.record(study / f"{_folder(method)}-seed{seed}", config, seed)
+        timeline.record(study / f"{_folder(method)}-seed{seed}", configs[method, seed], seed)
     return open_study(study)
 
 
@@ -185,12 +190,7 @@ def _with_places(lines: list[Line]) -> Timeline:
         if task and task not in tasks:
             raise unknown_name(f"{lines[0][0]}: eval_task of split '{split}'", task, tasks, "Column tasks names them")
     places = {split: tasks.index(task) if task else -1 for split, task in sets.items()}
-    timeline = Timeline(tuple(tasks), places, tuple(steps[number] for number in sorted(steps)), found)
-    try:
-        timeline.check()
-    except WaterjarError as error:
-        raise WaterjarError(f"{lines[0][0]} and below: {error}") from None
-    return timeline
+    return Timeline(tuple(tasks), places, tuple(steps[number] for number in sorted(steps)), found)
 
 
 def _names(text: str, where: str) -> list[str]:

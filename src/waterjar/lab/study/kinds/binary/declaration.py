@@ -23,7 +23,7 @@ from waterjar.lab.binary.config import (
 )
 from waterjar.lab.binary.engines import EngineName
 from waterjar.lab.by_name import behind_name
-from waterjar.lab.config import Count, Seed
+from waterjar.lab.config import ListedCount, Seed
 from waterjar.lab.study.analysed import check_baseline, not_recorded
 from waterjar.lab.study.parts import STRICT, Data, check_number, faulty
 from waterjar.lab.study.parts import Resources as CommonResources
@@ -99,7 +99,7 @@ class Declaration(BaseModel):
     data: Data = Data()
     channels: Literal[1, 3] = 3
     tasks: Tasks
-    repeats: Count | None = None
+    repeats: ListedCount | None = None
     seed: Seed = 0
     seeds: tuple[Seed, ...] | None = None
     algorithms: tuple[str | Algorithm, ...] = ("sl", "rl")
