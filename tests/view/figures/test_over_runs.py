@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -17,6 +18,7 @@ from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.stats import detectable_correlation
 from waterjar.view import figures
+from waterjar.view.figures.correlation_heatmap import could_show
 
 
 def test_correlations_are_those_of_scipy(whole: Diagnosis) -> None:
@@ -51,8 +53,16 @@ def test_pooled_stand_below_within_above_and_unsure_ones_in_brackets(whole: Diag
         assert text.startswith("(") == (line.p_within_corrected > 0.05)
     told = figure.legends[0].get_title().get_text()
     assert "above: within learners" in told and "Benjamini-Hochberg over 6 pairs" in told
-    assert f"n = 9 repeats could show a single |r| of {detectable_correlation(9, method='spearman'):.2f}" in told
+    assert f"n = 9 repeats could show a single |r| of {detectable_correlation(9, method='spearman'):.3f}" in told
     assert "n = 9 repeats" in figure.axes[1].get_ylabel()
+
+
+def test_that_so_few_runs_could_show_nothing_is_said() -> None:
+    pairs = pd.DataFrame({"r": [1.0, np.nan, 0.5], "n": [4, 0, 9], "method": "spearman"})
+    pairs["detectable"] = [detectable_correlation(n, method="spearman") for n in pairs["n"]]
+    assert could_show(pairs) == "n = 4 repeats: no r could be shown with so few runs"
+    assert could_show(pairs[1:]).startswith("n = 9 repeats could show a single |r| of 0.82")
+    assert could_show(pairs[1:2]) == "" == could_show(pairs[:1].assign(method="pearson"))
 
 
 def test_the_baselines_zeros_take_no_part(whole: Diagnosis) -> None:
