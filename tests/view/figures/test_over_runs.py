@@ -97,6 +97,36 @@ def test_pairs_that_share_an_input_are_hatched_and_not_tested(whole: Diagnosis) 
     assert "share an input by arithmetic" in figure.legends[0].get_texts()[0].get_text()
 
 
+@pytest.mark.parametrize(
+    ("one", "others"),
+    [
+        ("masked_accuracy", "masked_gap reliance_share sfr sfr_rel"),
+        ("masked_gap", "reliance_share sfr_rel"),
+        ("reliance_share", "pd sfr patched_accuracy"),
+        ("nonshortcut_accuracy", "cue_conflict mask_damage worst_group_accuracy"),
+        ("clean_accuracy", "worst_group_accuracy cue_gain"),
+        ("worst_case_accuracy", "min_accuracy learning_accuracy average_accuracy"),
+        ("average_accuracy", "learning_accuracy min_accuracy average_anytime_accuracy remembering intransigence"),
+        ("backward_transfer", "remembering forgetting_rate max_dip forgetting unread_forgetting"),
+        ("zero_shot", "forward_transfer_gem learning_accuracy"),
+        ("effective_rank", "stable_rank spectral_stable_rank"),
+        ("weight_change_init", "weight_change_task"),
+        ("cka", "procrustes"),
+        ("nc2_equiangularity", "nc2_maximal_angle"),
+    ],
+)
+def test_what_shares_an_input_is_coupled(one: str, others: str) -> None:
+    assert [other for other in others.split() if not coupled(one, other)] == []
+
+
+def test_what_shares_none_is_tested() -> None:
+    apart = [
+        "pd masked_gap", "masked_accuracy worst_group_accuracy", "ad pd", "min_accuracy learning_accuracy",
+        "learning_time average_accuracy", "forward_transfer_gem backward_transfer", "capacity effective_rank",
+    ]  # fmt: skip
+    assert [pair for pair in apart if coupled(*pair.split())] == []
+
+
 def test_a_strangers_metric_says_what_it_is_made_of() -> None:
     def half(pair: Pair) -> Result:
         raise NotImplementedError

@@ -69,6 +69,7 @@ def slope(values: Floats, t: Floats) -> Floats:
     on_loss="flipped",
     loss_name="forgetting rate: slope of the loss on an earlier task while a later one is trained",
     loss_units="nat/epoch",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _forgetting_rate(curves: TaskCurves) -> Result:
     values = slopes(curves.corrected, curves.epochs)

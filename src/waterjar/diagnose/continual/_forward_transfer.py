@@ -54,6 +54,7 @@ def contrast_with_expert(own: Floats, fresh: Floats, eps: float) -> Floats:
     matters=5,
     on_loss="flipped",
     loss_name="forward transfer: loss of a task's fresh expert minus that of the network with a past, relative to both",
+    made_of=("learned_accuracies",),
 )
 def _forward_transfer(curves: TaskCurves) -> Result:
     own, own_reasons = curves.beside_expert

@@ -48,6 +48,7 @@ def gain(matrix: Floats, start: Floats) -> Floats:
     on_loss="same",
     loss_name="forward transfer of GEM: loss on a task before any training, over that just before its training",
     loss_units="nat",
+    made_of=("untrained_accuracies",),
 )
 def _forward_transfer_gem(curves: TaskCurves) -> Result:
     before = np.diagonal(curves.end_reasons, offset=1, axis1=-2, axis2=-1)

@@ -52,6 +52,7 @@ def dips_from(ends: Floats, array: Floats) -> Floats:
     on_loss="same",
     loss_name="largest dip: farthest that an earlier task's loss strays from what was learned while a later one trains",
     loss_units="nat",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _max_dip(curves: TaskCurves) -> Result:
     values = dips_from(learned(curves.corrected_ends), curves.corrected)

@@ -49,6 +49,7 @@ def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
     matters=4,
     on_loss="flipped",
     loss_name="remembering: loss on an earlier task while a later one is trained, relative to as learned",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _remembering(curves: TaskCurves) -> Result:
     values = ratios(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)

@@ -44,6 +44,7 @@ def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
     summary="zero_shot_mean",
     on_loss="flipped",
     loss_name="zero-shot: loss on a task before it is trained, relative to when it is learned",
+    made_of=("untrained_accuracies", "learned_accuracies"),
 )
 def _zero_shot(curves: TaskCurves) -> Result:
     values = ratios(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)

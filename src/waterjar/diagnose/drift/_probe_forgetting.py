@@ -72,7 +72,7 @@ def _lost(curves: Curves) -> Result:
     needs=("features", "probe_samples/label", "performance/accuracy"),
     dims=("eval_set",),
     summary="unread_forgetting_final",
-    made_of=("probe_forgetting",),
+    made_of=("probe_forgetting", "final_accuracies", "learned_accuracies"),
 )
 def _unread(curves: Curves) -> Result:
     lost, network = _by_set(curves, curves.probe), _by_set(curves, curves.network)
