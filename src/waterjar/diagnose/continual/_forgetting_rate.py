@@ -25,7 +25,7 @@ def forgetting_rate(curves: ArrayLike, epochs: ArrayLike | None = None) -> Resul
     array([[ nan,  nan],
            [-0.2,  nan]])
     """
-    array, x = curves_of(curves, epochs)
+    array, x = curves_of(curves, epochs, "above_chance")
     return told(slopes(array, x), array, 3, later(array.shape[-3]))
 
 

@@ -25,7 +25,7 @@ def max_dip(curves: ArrayLike) -> Result:
     array([[nan, nan],
            [0.6, nan]])
     """
-    array, _ = curves_of(curves)
+    array, _ = curves_of(curves, scale="above_chance")
     return told(dips_from(last_value(own_curves(array)), array), array, 3, later(array.shape[-3]))
 
 

@@ -25,7 +25,7 @@ def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Resu
     array([[ nan,  nan],
            [-0.6,  nan]])
     """
-    matrix = matrix_of(R)
+    matrix = matrix_of(R, "above_chance")
     return told(ratios(matrix, bounded=bounded, eps=eps), matrix, 2, later(matrix.shape[-1]))
 
 

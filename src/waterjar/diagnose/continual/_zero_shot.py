@@ -21,7 +21,7 @@ def zero_shot(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Result
     array([[ nan, -0.5],
            [ nan,  nan]])
     """
-    matrix = matrix_of(R)
+    matrix = matrix_of(R, "above_chance")
     return told(ratios(matrix, bounded=bounded, eps=eps), matrix, 2, earlier(matrix.shape[-1]))
 
 
