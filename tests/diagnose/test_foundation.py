@@ -205,6 +205,15 @@ class TestLabels:
         assert reasons_of(joined, "y").values.tolist() == [[1], [0]]
         assert joined["flag"].values.tolist() == [[True], [False]]
 
+    def test_a_comment_on_one_cell_is_none_on_the_others(self) -> None:
+        def part(cell: str, **about: str) -> xr.Dataset:
+            return xr.Dataset({"x": ("cell", [1.0], {"units": "epoch", **about})}, {"cell": [cell]})
+
+        equal = part("a", comment="all values are equal")
+        assert concatenate([equal, part("b")], "cell")["x"].attrs == {"units": "epoch"}
+        assert concatenate([part("b"), equal], "cell")["x"].attrs == {"units": "epoch"}
+        assert concatenate([equal, equal], "cell")["x"].attrs == equal["x"].attrs
+
 
 class TestCost:
     def test_sums_maxima_and_shares(self, tmp_path: Path) -> None:

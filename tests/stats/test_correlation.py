@@ -224,24 +224,32 @@ def test_coupled_pairs_leave_the_family() -> None:
     assert kept["p_value"].equals(plain["p_value"])
 
 
-@pytest.mark.parametrize(("method", "n"), [("pearson", 9), ("pearson", 12), ("pearson", 30), ("spearman", 20)])
+@pytest.mark.parametrize(
+    ("method", "n"),
+    [("pearson", 9), ("pearson", 12), ("pearson", 30), *(("spearman", n) for n in (5, 6, 7, 8, 12, 30, 31))],
+)
 def test_the_detectable_correlation_has_its_power_by_simulation(method: str, n: int) -> None:
-    rho, trials = detectable_correlation(n, method=method), 3000
-    generator = np.random.default_rng(n)
+    rho, trials = detectable_correlation(n, method=method), 2000 if method == "pearson" else 4000
+    generator = np.random.default_rng(100 + n)
     # Spearman's of a normal pair is (6/pi) asin(rho/2): take the Pearson's that gives the rank correlation asked for
     linear = rho if method == "pearson" else 2 * math.sin(math.pi * rho / 6)
-    x, e = generator.normal(size=(2, trials, n))
-    y = linear * x + math.sqrt(1 - linear**2) * e
+    cov = [[1.0, linear], [linear, 1.0]]
+    x, y = np.moveaxis(generator.multivariate_normal([0.0, 0.0], cov, size=(trials, n)), -1, 0)
     if method == "spearman":
         x, y = stats.rankdata(x, axis=1), stats.rankdata(y, axis=1)
-    x, y = (v - v.mean(1, keepdims=True) for v in (x, y))
-    r = (x * y).sum(1) / np.sqrt((x**2).sum(1) * (y**2).sum(1))
-    p = 2 * stats.t.sf(np.abs(r) * np.sqrt((n - 2) / (1 - r**2)), n - 2)
-    assert np.mean(p <= 0.05) == pytest.approx(0.8, abs=0.035)
+    both = [v - v.mean(1, keepdims=True) for v in (x, y)]
+    r = np.prod(both, axis=0).sum(1) / np.sqrt(np.prod([(v**2).sum(1) for v in both], axis=0))
+    places, kinds = np.unique(r.round(9), return_index=True)[1], np.unique(r.round(9), return_inverse=True)[1]
+    p = np.array([correlate_pair(x[i], y[i], method=method).p_value for i in places])[kinds]  # one of each r
+    assert np.mean(p <= 0.05) == pytest.approx(0.8, abs=0.025)
 
 
 def test_what_few_runs_cannot_show() -> None:
     assert math.isnan(detectable_correlation(3))
+    assert math.isnan(detectable_correlation(4, method="spearman"))  # a perfect order has p = 2/24
+    assert math.isnan(detectable_correlation(5, method="spearman", alpha=0.01))  # and 2/120
+    assert 0.9 < detectable_correlation(4, method="spearman", alpha=0.1) < 1
+    assert detectable_correlation(12, method="spearman", power=0.9) > detectable_correlation(12, method="spearman")
     assert detectable_correlation(84) == pytest.approx(0.3, abs=5e-4)  # pwr.r.test(r = 0.3, power = 0.8): n = 84.07
     assert detectable_correlation(28) == pytest.approx(0.5, abs=5e-3)  # pwr.r.test(r = 0.5, power = 0.8): n = 28.25
     with pytest.raises(WaterjarError, match="method 'kendall' is unknown"):

@@ -118,7 +118,8 @@ def concatenate(parts: Sequence[xr.Dataset], dim: str) -> xr.Dataset:
 
     What one part lacks and others have is NaN and `not_recorded`; words are empty there, flags are off. A data
     variable without `dim` gets it; so does a coordinate without it about which the parts disagree (the epoch of
-    a snapshot, say), while one about which they agree is shared.
+    a snapshot, say), while one about which they agree is shared. A comment that not all
+    parts have is no comment on all of them, and is left out.
     """
     variables: list[Arrays] = [
         {str(name): (tuple(map(str, item.dims)), item.values, item.attrs) for name, item in part.variables.items()}
@@ -133,7 +134,9 @@ def concatenate(parts: Sequence[xr.Dataset], dim: str) -> xr.Dataset:
             if name not in templates or len(item[0]) > len(templates[name][0]):
                 templates[name] = item
     joined: Arrays = {}
-    for name, (own, _, attributes) in templates.items():
+    for name, (own, _, about) in templates.items():
+        comments = {part[name][2].get("comment") for part in variables if name in part}
+        attributes = {key: value for key, value in about.items() if key != "comment" or len(comments) == 1}
         if own == (name,) and name != dim:
             joined[name] = own, labels[name], attributes
         elif not (name.endswith(REASON) and name.removesuffix(REASON) in templates):

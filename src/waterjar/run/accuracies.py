@@ -30,10 +30,13 @@ def check_accuracies(values: NDArray[Any], name: str) -> None:
     ...
     waterjar.errors.WaterjarError: top5 has 75.5 at position (0): an accuracy lies in [0, 1]. Divide percentages by 100
     """
-    wrong = outside(values)
+    refuse_where(outside(values), values, name, "an accuracy lies in [0, 1]")
+
+
+def refuse_where(wrong: NDArray[np.bool_], values: NDArray[Any], name: str, expected: str) -> None:
+    """Refuse numbers where they are `wrong`; the error has the first of them and where it stands."""
     if wrong.any():
         place = ", ".join(str(int(i)) for i in np.argwhere(wrong)[0])
         raise WaterjarError(
-            f"{name} has {values[wrong][0]:g} at position ({place}): an accuracy lies in [0, 1]. "
-            "Divide percentages by 100"
+            f"{name} has {values[wrong][0]:g} at position ({place}): {expected}. Divide percentages by 100"
         )

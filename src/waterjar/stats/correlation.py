@@ -22,7 +22,7 @@ from waterjar.stats.corrections import correct
 from waterjar.stats.samples import Array, check_between, constant, observed_pairs, vector, why_undefined
 
 METHODS = ("spearman", "pearson")
-_EXACT_UP_TO = 7  # runs: 5,040 pairings
+EXACT_UP_TO = 7  # runs: 5,040 pairings
 _NAN = float("nan")
 
 
@@ -220,7 +220,7 @@ def cluster_order(correlations: pd.DataFrame) -> list[str]:
 def _spearman(x: Array, y: Array) -> tuple[float, float, str]:
     result = scipy.stats.spearmanr(x, y)
     r = float(result.statistic)
-    if x.size > _EXACT_UP_TO:
+    if x.size > EXACT_UP_TO:
         return r, float(result.pvalue), "t"
     centred = y - y.mean()
 

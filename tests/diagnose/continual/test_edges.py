@@ -1,5 +1,6 @@
 """Edges of the family: the order of training, visits, percentages, chance, causes that are true, names of losses."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import waterjar
 from diagnose.continual.by_hand import record as record_by_hand
 from diagnose.continual.test_tasks_covered import record, why
+from waterjar.diagnose import continual
 from waterjar.diagnose.continual import FAMILY, measure
 from waterjar.diagnose.continual.so_far import over_steps
 from waterjar.diagnose.study import diagnose
@@ -65,6 +67,38 @@ class TestOrder:
         steps = [("a", 1, [0.5, 0.5]), ("joint", 1, [0.5, 0.5]), ("a", 2, [0.5, 0.5])]
         with pytest.raises(WaterjarError, match="task 0 is trained again from step 2 on"):
             measure(record(tmp_path / "run", steps, sets=SETS, tasks=("a", "b")))
+
+
+class TestArraysThatAreNone:
+    R = np.array([[0.9, 0.1], [0.8, 0.9]])
+
+    @pytest.mark.parametrize("scale", [100.0, -np.inf, np.inf])
+    @pytest.mark.parametrize(
+        "call",
+        [
+            continual.average_accuracy, continual.backward_transfer, continual.forgetting, continual.learning_accuracy,
+            continual.remembering, continual.zero_shot,
+            lambda R: continual.forward_transfer(R, [0.5, 0.5]),
+            lambda R: continual.forward_transfer_gem(R, [0.5, 0.5]),
+            lambda R: continual.intransigence(R, [0.5, 0.5]), lambda R: continual.forward_transfer([[0.5]], R[:1, 0]),
+            lambda R: continual.forward_transfer_gem([[0.5]], R[:1, 0]),
+            lambda R: continual.intransigence([[0.5]], R[:1, 0]),
+            lambda R: continual.average_anytime_accuracy(R[..., None]), lambda R: continual.min_accuracy(R[..., None]),
+            lambda R: continual.worst_case_accuracy(R[..., None]), lambda R: continual.max_dip(R[..., None]),
+            lambda R: continual.forgetting_rate(R[..., None]), lambda R: continual.above_chance(R, 0.5),
+        ],
+    )  # fmt: skip
+    def test_percentages_and_infinities_are_refused(self, call: Callable[[np.ndarray], object], scale: float) -> None:
+        call(self.R)
+        with pytest.raises(WaterjarError, match=r"at position \(0.*Divide percentages by 100"):
+            call(self.R * scale)
+
+    def test_below_chance_and_losses_pass_where_they_may(self) -> None:
+        assert np.isfinite(continual.remembering(self.R - 2.0).value[1, 0])
+        curve = np.array([[[2.0, 6.0, 9.0]]])
+        np.testing.assert_allclose(continual.learning_time(curve).value, continual.learning_time(curve / 10).value)
+        with pytest.raises(WaterjarError, match="curves has an infinite value"):
+            continual.learning_time(curve * np.inf)
 
 
 class TestPercentages:

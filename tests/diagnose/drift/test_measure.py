@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import waterjar
-from waterjar.diagnose import drift
+from waterjar.diagnose import continual, drift
 from waterjar.diagnose.drift import inputs, loaded
 from waterjar.diagnose.drift.inputs import Comparison
 from waterjar.diagnose.drift.run_snapshots import kept_moments
@@ -24,6 +24,7 @@ from waterjar.run.schema import REASONS
 
 STEPS, SAMPLES, UNITS = 6, 9, 4
 TASKS = [0, 0, 0, 1, 1, 1]
+EPOCHS = [0, 1, 2, 1, 2, 3]
 LABELS = np.stack([np.arange(SAMPLES) % 3, 2 - np.arange(SAMPLES) % 3])
 
 
@@ -61,9 +62,7 @@ def record(
                 }
                 shot["weights"] = parts if repeats > 1 else {name: part[0] for name, part in parts.items()}
             shown = accuracy(step)[:, :repeats]
-            recorder.log(
-                train_task=TASKS[step], epoch=step % 3 + TASKS[step], performance={"accuracy": shown}, snapshot=shot
-            )
+            recorder.log(train_task=TASKS[step], epoch=EPOCHS[step], performance={"accuracy": shown}, snapshot=shot)
     return waterjar.open_run(path)
 
 
@@ -210,6 +209,24 @@ class TestForgetting:
         assert (reasons_of(found, "probe_accuracy").sel(eval_set="b") == REASONS.index("undefined")).all()
         last = found["probe_accuracy"].sel(eval_set="a", snapshot=5, layer="penultimate")
         np.testing.assert_array_equal(found["probe_accuracy_final"], last)
+
+    def test_a_task_that_is_visited_again_is_one_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(f"{__name__}.TASKS", [0, 1, 1, 0, 0, 1])
+        monkeypatch.setattr(f"{__name__}.EPOCHS", [1, 1, 2, 2, 3, 3])
+        run = record(tmp_path / "run", draw())
+        for family in (drift, continual):
+            with pytest.raises(WaterjarError, match=r"task 0 is trained again from step 3 on, .*never merged"):
+                family.measure(run)
+        with pytest.raises(WaterjarError, match="task 1 is trained again from step 3 on"):
+            drift.forgotten([0.9, 0.5, 0.8, 0.3], [1, 0, 0, 1], 0)
+
+    def test_also_where_no_snapshot_shows_it(self, tmp_path: Path) -> None:
+        with waterjar.Recorder(tmp_path / "run", {}, seeds=[1], eval_sets={"a": 0, "b": 1}, tasks=2) as recorder:
+            for step, task in enumerate([0, 1, 0]):
+                shot = {} if task else {"snapshot": {"features": {"last": np.ones((1, 2, 3, 4)) * step}}}
+                recorder.log(train_task=task, epoch=step + 1, performance={"accuracy": [[0.5], [0.5]]}, **shot)
+        with pytest.raises(WaterjarError, match="task 0 is trained again from step 2 on"):
+            drift.measure(waterjar.open_run(tmp_path / "run"))
 
     def test_chosen_eval_sets(self, run: waterjar.Run) -> None:
         features, *_ = draw()

@@ -63,6 +63,13 @@ class TestWhichDelay:
         assert "never reached by it in 1 of 3 seeds" in str(found["sentence"])
 
 
+def test_signs_that_ten_thousand_seeds_would_not_show_are_said_too() -> None:
+    own = side_of([3, 4, 5], 8, [0.9, 0.61, 0.75], [0.1, 0.2, 0.15])
+    found = judged(own, side_of([2, 2, 5], 8, [0.61, 0.9, 0.7503], [0.2, 0.1, 0.4]))  # PD: a mean of 1e-4, spread .29
+    assert np.isnan(found["pd_seeds_needed"]) and np.isnan(found["seeds_needed"])
+    assert "would take more than 200: not with seeds alone" in str(found["sentence"])
+
+
 class TestEqualSeeds:
     """Exactly equal in every seed: no width, and no knowledge of the spread either."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -17,6 +18,7 @@ from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.stats import detectable_correlation
 from waterjar.view import figures
+from waterjar.view.figures.correlation_heatmap import could_show
 
 
 def test_correlations_are_those_of_scipy(whole: Diagnosis) -> None:
@@ -51,8 +53,16 @@ def test_pooled_stand_below_within_above_and_unsure_ones_in_brackets(whole: Diag
         assert text.startswith("(") == (line.p_within_corrected > 0.05)
     told = figure.legends[0].get_title().get_text()
     assert "above: within learners" in told and "Benjamini-Hochberg over 6 pairs" in told
-    assert f"n = 9 repeats could show a single |r| of {detectable_correlation(9, method='spearman'):.2f}" in told
+    assert f"n = 9 repeats could show a single |r| of {detectable_correlation(9, method='spearman'):.3f}" in told
     assert "n = 9 repeats" in figure.axes[1].get_ylabel()
+
+
+def test_that_so_few_runs_could_show_nothing_is_said() -> None:
+    pairs = pd.DataFrame({"r": [1.0, np.nan, 0.5], "n": [4, 0, 9], "method": "spearman"})
+    pairs["detectable"] = [detectable_correlation(n, method="spearman") for n in pairs["n"]]
+    assert could_show(pairs) == "n = 4 repeats: no r could be shown with so few runs"
+    assert could_show(pairs[1:]).startswith("n = 9 repeats could show a single |r| of 0.82")
+    assert could_show(pairs[1:2]) == "" == could_show(pairs[:1].assign(method="pearson"))
 
 
 def test_the_baselines_zeros_take_no_part(whole: Diagnosis) -> None:
@@ -85,6 +95,36 @@ def test_pairs_that_share_an_input_are_hatched_and_not_tested(whole: Diagnosis) 
     hatched = [patch for patch in figure.axes[0].patches if patch.get_gid() == "hatched"]
     assert len(hatched) == 2  # below the diagonal and above
     assert "share an input by arithmetic" in figure.legends[0].get_texts()[0].get_text()
+
+
+@pytest.mark.parametrize(
+    ("one", "others"),
+    [
+        ("masked_accuracy", "masked_gap reliance_share sfr sfr_rel"),
+        ("masked_gap", "reliance_share sfr_rel"),
+        ("reliance_share", "pd sfr patched_accuracy"),
+        ("nonshortcut_accuracy", "cue_conflict mask_damage worst_group_accuracy"),
+        ("clean_accuracy", "worst_group_accuracy cue_gain"),
+        ("worst_case_accuracy", "min_accuracy learning_accuracy average_accuracy"),
+        ("average_accuracy", "learning_accuracy min_accuracy average_anytime_accuracy remembering intransigence"),
+        ("backward_transfer", "remembering forgetting_rate max_dip forgetting unread_forgetting"),
+        ("zero_shot", "forward_transfer_gem learning_accuracy"),
+        ("effective_rank", "stable_rank spectral_stable_rank"),
+        ("weight_change_init", "weight_change_task"),
+        ("cka", "procrustes"),
+        ("nc2_equiangularity", "nc2_maximal_angle"),
+    ],
+)
+def test_what_shares_an_input_is_coupled(one: str, others: str) -> None:
+    assert [other for other in others.split() if not coupled(one, other)] == []
+
+
+def test_what_shares_none_is_tested() -> None:
+    apart = [
+        "pd masked_gap", "masked_accuracy worst_group_accuracy", "ad pd", "min_accuracy learning_accuracy",
+        "learning_time average_accuracy", "forward_transfer_gem backward_transfer", "capacity effective_rank",
+    ]  # fmt: skip
+    assert [pair for pair in apart if coupled(*pair.split())] == []
 
 
 def test_a_strangers_metric_says_what_it_is_made_of() -> None:

@@ -10,36 +10,58 @@ A NaN is an evaluation that did not take place: curves of different length are p
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.result import NOT_A_NUMBER, UNDEFINED, Floats, Result
 from waterjar.errors import WaterjarError
+from waterjar.run.accuracies import check_accuracies, outside, refuse_where
 
 Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-def matrix_of(values: ArrayLike, name: str = "R") -> Floats:
-    """R[..., train, eval] as float64, not copied if it is that already."""
+Scale = Literal["accuracy", "above_chance", "any"]
+"""What numbers may be: an accuracy lies in [0, 1], performance above chance ends at 1, of a loss anything is finite."""
+
+
+def check_scale(values: Floats, name: str, scale: Scale) -> None:
+    """Refuse numbers that are not on their scale; NaN is missing, and passes.
+
+    >>> check_scale(np.array([0.5, -0.2, 80.0]), "R", "above_chance")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    waterjar.errors.WaterjarError: R has 80 at position (2): performance above chance is finite, and 1 at ...
+    """
+    if scale == "accuracy":
+        check_accuracies(values, name)
+    elif scale == "above_chance":
+        wrong = np.isinf(values) | outside(values, -np.inf)
+        refuse_where(wrong, values, name, "performance above chance is finite, and 1 at most")
+    elif np.isinf(values).any():
+        raise WaterjarError(f"{name} has an infinite value: expected finite numbers, or NaN where there is none")
+
+
+def matrix_of(values: ArrayLike, scale: Scale = "accuracy") -> Floats:
+    """R[..., train, eval] as float64, not copied if it is that already, checked."""
     array = np.asarray(values, np.float64)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or not array.shape[-1]:
-        raise WaterjarError(
-            f"{name} has shape {array.shape}: expected (..., train, eval) with the same tasks along both"
-        )
+        raise WaterjarError(f"R has shape {array.shape}: expected (..., train, eval) with the same tasks along both")
+    check_scale(array, "R", scale)
     return array
 
 
-def curves_of(values: ArrayLike, epochs: ArrayLike | None = None) -> tuple[Floats, Floats]:
-    """A[..., train, eval, epoch] and its epochs as (train, epoch); epochs are 1, 2, 3 ... if not given."""
+def curves_of(values: ArrayLike, epochs: ArrayLike | None = None, scale: Scale = "accuracy") -> tuple[Floats, Floats]:
+    """A[..., train, eval, epoch], checked, and its epochs as (train, epoch); these are 1, 2, 3 ... if not given."""
     array = np.asarray(values, np.float64)
     if array.ndim < 3 or array.shape[-2] != array.shape[-3] or not array.size:
         raise WaterjarError(
             f"curves have shape {array.shape}: expected (..., train, eval, epoch) with the same tasks along train and "
             "eval, and at least one epoch"
         )
+    check_scale(array, "curves", scale)
     return array, epochs_of(epochs, array.shape[-3], array.shape[-1])
 
 

@@ -38,7 +38,7 @@ def average_accuracy(R: ArrayLike) -> Result:
     needs=("performance/accuracy",),
     symbol="ACC",
     matters=1,
-    made_of=("final_accuracies",),
+    made_of=("final_accuracies", "learned_accuracies"),  # the last task's is one of both
 )
 def _average_accuracy(curves: TaskCurves) -> Result:
     return Result.of(mean_or_nan(curves.final), curves.final_reasons.max(-1))

@@ -58,6 +58,7 @@ def anytime(curves: Floats, epochs: Floats, counted: Bools) -> Floats:
     citation="Caccia et al. 2022, New Insights on Reducing Abrupt Representation Change in Online Continual Learning",
     needs=("performance/accuracy",),
     symbol="AAA",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _average_anytime_accuracy(curves: TaskCurves) -> Result:
     values = anytime(curves.overall.curves, curves.overall.epochs, curves.counted)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from waterjar.diagnose.result import Floats
 from waterjar.errors import WaterjarError
+from waterjar.run.accuracies import check_accuracies
 
 
 def above_chance(accuracy: ArrayLike, chance: ArrayLike, *, floor_at_chance: bool = False) -> Floats:
@@ -23,5 +24,7 @@ def above_chance(accuracy: ArrayLike, chance: ArrayLike, *, floor_at_chance: boo
     c = np.asarray(chance, np.float64)
     if not ((c >= 0) & (c < 1)).all():
         raise WaterjarError(f"chance={c}: expected 0 <= chance < 1, as 1 / (number of classes)")
-    corrected = (np.asarray(accuracy, np.float64) - c) / (1 - c)
+    raw = np.asarray(accuracy, np.float64)
+    check_accuracies(raw, "accuracy")
+    corrected = (raw - c) / (1 - c)
     return np.maximum(corrected, 0.0) if floor_at_chance else corrected

@@ -25,7 +25,7 @@ def forgetting_rate(curves: ArrayLike, epochs: ArrayLike | None = None) -> Resul
     array([[ nan,  nan],
            [-0.2,  nan]])
     """
-    array, x = curves_of(curves, epochs)
+    array, x = curves_of(curves, epochs, "above_chance")
     return told(slopes(array, x), array, 3, later(array.shape[-3]))
 
 
@@ -69,6 +69,7 @@ def slope(values: Floats, t: Floats) -> Floats:
     on_loss="flipped",
     loss_name="forgetting rate: slope of the loss on an earlier task while a later one is trained",
     loss_units="nat/epoch",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _forgetting_rate(curves: TaskCurves) -> Result:
     values = slopes(curves.corrected, curves.epochs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import learned, matrix_of, told
+from waterjar.diagnose.continual._arrays import check_scale, learned, matrix_of, told
 from waterjar.diagnose.continual._ratio import EPS
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
@@ -27,9 +27,10 @@ def forward_transfer(R: ArrayLike, expert: ArrayLike, *, eps: float = EPS) -> Re
     >>> forward_transfer([[0.6, 0.0], [0.3, 0.5]], [0.6, 0.7], eps=0.0).value.round(3)
     array([0.   , 0.167])
     """
-    own, fresh = learned(matrix_of(R)), np.asarray(expert, np.float64)
+    own, fresh = learned(matrix_of(R, "above_chance")), np.asarray(expert, np.float64)
     if not fresh.ndim or fresh.shape[-1] != own.shape[-1]:
         raise WaterjarError(f"expert has shape {fresh.shape}: expected (..., task) with {own.shape[-1]} tasks")
+    check_scale(fresh, "expert", "above_chance")
     return told(contrast_with_expert(own, fresh, eps), own + fresh, 1)
 
 
@@ -54,6 +55,7 @@ def contrast_with_expert(own: Floats, fresh: Floats, eps: float) -> Floats:
     matters=5,
     on_loss="flipped",
     loss_name="forward transfer: loss of a task's fresh expert minus that of the network with a past, relative to both",
+    made_of=("learned_accuracies",),
 )
 def _forward_transfer(curves: TaskCurves) -> Result:
     own, own_reasons = curves.beside_expert

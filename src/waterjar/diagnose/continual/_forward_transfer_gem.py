@@ -10,6 +10,7 @@ from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Floats, Result
 from waterjar.errors import WaterjarError
+from waterjar.run.accuracies import check_accuracies
 
 
 def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Result:
@@ -26,6 +27,7 @@ def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Result:
     matrix, start = matrix_of(R), np.asarray(initial, np.float64)
     if not start.ndim or start.shape[-1] != matrix.shape[-1]:
         raise WaterjarError(f"initial has shape {start.shape}: expected (..., task) with {matrix.shape[-1]} tasks")
+    check_accuracies(start, "initial")
     return told(gain(matrix, start), matrix + start[..., None, :], 2)
 
 
@@ -48,6 +50,7 @@ def gain(matrix: Floats, start: Floats) -> Floats:
     on_loss="same",
     loss_name="forward transfer of GEM: loss on a task before any training, over that just before its training",
     loss_units="nat",
+    made_of=("untrained_accuracies",),
 )
 def _forward_transfer_gem(curves: TaskCurves) -> Result:
     before = np.diagonal(curves.end_reasons, offset=1, axis1=-2, axis2=-1)

@@ -10,6 +10,7 @@ from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError
+from waterjar.run.accuracies import check_accuracies
 
 
 def intransigence(R: ArrayLike, reference: ArrayLike) -> Result:
@@ -27,6 +28,7 @@ def intransigence(R: ArrayLike, reference: ArrayLike) -> Result:
     own, best = learned(matrix_of(R)), np.asarray(reference, np.float64)
     if not best.ndim or best.shape[-1] != own.shape[-1]:
         raise WaterjarError(f"reference has shape {best.shape}: expected (..., task) with {own.shape[-1]} tasks")
+    check_accuracies(best, "reference")
     return told(best - own, best + own, 1)
 
 

@@ -27,7 +27,7 @@ def learning_time(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:
     >>> learning_time([[[0.0, 1.0, 1.0, 1.0]]], [0, 1, 2, 3]).value  # b = 1, 0, 0, 0: (1/2)^2 / (1/2)
     array([0.5])
     """
-    array, x = curves_of(curves, epochs)
+    array, x = curves_of(curves, epochs, "any")
     own = own_curves(array)
     return told(spread(own, x), own, 2)
 

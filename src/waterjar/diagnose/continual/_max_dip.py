@@ -25,7 +25,7 @@ def max_dip(curves: ArrayLike) -> Result:
     array([[nan, nan],
            [0.6, nan]])
     """
-    array, _ = curves_of(curves)
+    array, _ = curves_of(curves, scale="above_chance")
     return told(dips_from(last_value(own_curves(array)), array), array, 3, later(array.shape[-3]))
 
 
@@ -52,6 +52,7 @@ def dips_from(ends: Floats, array: Floats) -> Floats:
     on_loss="same",
     loss_name="largest dip: farthest that an earlier task's loss strays from what was learned while a later one trains",
     loss_units="nat",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _max_dip(curves: TaskCurves) -> Result:
     values = dips_from(learned(curves.corrected_ends), curves.corrected)

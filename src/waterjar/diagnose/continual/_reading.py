@@ -14,6 +14,7 @@ from waterjar.diagnose.continual._phases import Phases, Rows, cut, finished, not
 from waterjar.diagnose.continual._settings import chances, variable_read
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.result import NO_EVAL_SET, NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
+from waterjar.diagnose.training_order import order_of_training
 from waterjar.errors import WaterjarError
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.schema import REASON
@@ -72,27 +73,6 @@ def read_curves(
         chance_note=note,
         settings=settings,
     )
-
-
-def order_of_training(index: Rows, steps: Rows, where: str) -> tuple[int, ...]:
-    """The tasks in the order in which they were trained, whatever order was declared; joint training is none of them.
-
-    A task that is visited again, with others in between, has no one curve: an error, until runs record visits.
-
-    >>> order_of_training(np.array([1, 1, -1, 0]), np.arange(4), "run")
-    (1, 0)
-    """
-    begins = np.flatnonzero(np.diff(index, prepend=-2) != 0) if len(index) else np.empty(0, np.intp)
-    visits = [int(index[place]) for place in begins if index[place] >= 0]
-    for number, task in enumerate(visits):
-        if task in visits[:number]:
-            again = [place for place in begins if index[place] == task][1]
-            raise WaterjarError(
-                f"{where}: task {task} is trained again from step {steps[again]} on, after others. A task that is "
-                "trained twice has no one curve, and its visits are never merged: record the second time as a task of "
-                "its own, in tasks=[...]"
-            )
-    return tuple(visits)
 
 
 def _last_phase(index: Rows) -> Rows:

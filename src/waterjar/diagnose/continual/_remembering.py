@@ -25,7 +25,7 @@ def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Resu
     array([[ nan,  nan],
            [-0.6,  nan]])
     """
-    matrix = matrix_of(R)
+    matrix = matrix_of(R, "above_chance")
     return told(ratios(matrix, bounded=bounded, eps=eps), matrix, 2, later(matrix.shape[-1]))
 
 
@@ -49,6 +49,7 @@ def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
     matters=4,
     on_loss="flipped",
     loss_name="remembering: loss on an earlier task while a later one is trained, relative to as learned",
+    made_of=("final_accuracies", "learned_accuracies"),
 )
 def _remembering(curves: TaskCurves) -> Result:
     values = ratios(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)

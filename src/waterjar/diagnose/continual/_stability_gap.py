@@ -70,6 +70,7 @@ def with_last(last: Floats, curves: Floats, epochs: Floats) -> Floats:
     citation=_CITATION,
     needs=("performance/accuracy",),
     symbol="min-ACC",
+    made_of=("final_accuracies",),
 )
 def _min_accuracy(curves: TaskCurves) -> Result:
     return curves.over_all(lowest_of(curves.raw, curves.epochs), np.tril(curves.reasons, -1).max((-2, -1)))
@@ -85,6 +86,7 @@ def _min_accuracy(curves: TaskCurves) -> Result:
     citation=_CITATION,
     needs=("performance/accuracy",),
     symbol="WC-ACC",
+    made_of=("min_accuracy", "learned_accuracies"),
 )
 def _worst_case_accuracy(curves: TaskCurves) -> Result:
     reasons = np.maximum(np.tril(curves.reasons, -1).max((-2, -1)), learned(curves.end_reasons)[:, -1])

@@ -21,7 +21,7 @@ def zero_shot(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Result
     array([[ nan, -0.5],
            [ nan,  nan]])
     """
-    matrix = matrix_of(R)
+    matrix = matrix_of(R, "above_chance")
     return told(ratios(matrix, bounded=bounded, eps=eps), matrix, 2, earlier(matrix.shape[-1]))
 
 
@@ -44,6 +44,7 @@ def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
     summary="zero_shot_mean",
     on_loss="flipped",
     loss_name="zero-shot: loss on a task before it is trained, relative to when it is learned",
+    made_of=("untrained_accuracies", "learned_accuracies"),
 )
 def _zero_shot(curves: TaskCurves) -> Result:
     values = ratios(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)

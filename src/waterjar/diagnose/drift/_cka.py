@@ -65,6 +65,7 @@ def _unbiased(a: Cloud, b: Cloud) -> float:
     needs=("features",),
     summary="cka_final",
     matters=1,
+    made_of=("F . F_other",),
 )
 def _measure(pair: Comparison) -> Result:
     return linear_cka(pair.now, pair.other)

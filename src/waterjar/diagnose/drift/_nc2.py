@@ -94,6 +94,7 @@ def _measure_equinorm(snapshot: LayerSnapshot) -> Result:
     citation=f"{_SOURCE} 3",
     needs=("features", "probe_samples/label"),
     summary="nc2_equiangularity_final",
+    made_of=("cosines of class means",),
 )
 def _measure_equiangularity(snapshot: LayerSnapshot) -> Result:
     return NO_LABELS if snapshot.classes is None else _equiangularity(snapshot.classes)
@@ -108,6 +109,7 @@ def _measure_equiangularity(snapshot: LayerSnapshot) -> Result:
     citation=f"{_SOURCE} 4",
     needs=("features", "probe_samples/label"),
     summary="nc2_maximal_angle_final",
+    made_of=("cosines of class means",),
 )
 def _measure_maximal_angle(snapshot: LayerSnapshot) -> Result:
     return NO_LABELS if snapshot.classes is None else _maximal_angle(snapshot.classes)

@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike
 from waterjar.diagnose.drift.inputs import Curves
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
+from waterjar.diagnose.training_order import order_of_training
 
 
 def forgotten(accuracy: ArrayLike | Result, train_task: ArrayLike | Sequence[int], task: int) -> Result:
     """Accuracy at the last snapshot of the task itself - accuracy later (snapshot); undefined up to then or without it.
+
+    A task that is trained again after others is an error: there is no one end of it.
 
     Parameters
     ----------
@@ -23,7 +26,9 @@ def forgotten(accuracy: ArrayLike | Result, train_task: ArrayLike | Sequence[int
     array([nan, nan, 0.3, 0.6])
     """
     told = accuracy if isinstance(accuracy, Result) else Result.of(accuracy, NOT_RECORDED)
-    own = np.flatnonzero(np.asarray(train_task) == task)
+    training = np.asarray(train_task)
+    order_of_training(training, np.arange(training.size), "train_task")
+    own = np.flatnonzero(training == task)
     found, why = np.full(told.value.shape, np.nan), np.full(told.value.shape, UNDEFINED, np.uint8)
     if task >= 0 and len(own):
         end, later = own[-1], slice(own[-1] + 1, None)
@@ -72,7 +77,7 @@ def _lost(curves: Curves) -> Result:
     needs=("features", "probe_samples/label", "performance/accuracy"),
     dims=("eval_set",),
     summary="unread_forgetting_final",
-    made_of=("probe_forgetting",),
+    made_of=("probe_forgetting", "final_accuracies", "learned_accuracies"),
 )
 def _unread(curves: Curves) -> Result:
     lost, network = _by_set(curves, curves.probe), _by_set(curves, curves.network)

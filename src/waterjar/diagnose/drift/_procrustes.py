@@ -50,6 +50,7 @@ def procrustes_distance(a: Points, b: Points) -> Result:
     citation="Schoenemann 1966; Williams et al. 2021, eq. 6",
     needs=("features",),
     summary="procrustes_final",
+    made_of=("F . F_other",),
 )
 def _measure(pair: Comparison) -> Result:
     return procrustes_distance(pair.now, pair.other)

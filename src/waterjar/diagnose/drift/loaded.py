@@ -48,6 +48,8 @@ class LoadedCell(Loaded):
     def inputs(self, wanted: Collection[type]) -> Placed:
         """Run by run and layer by layer; what is between seeds at the end."""
         one_by_one = {LayerSnapshot, Comparison, Curves}.intersection(wanted)
+        for run in self.runs if Curves in wanted else ():
+            run.refuse_visits()
         for run, rows in zip(self.runs, self.rows, strict=True):
             for layer in run.layers if one_by_one else ():
                 yield from self._of_layer(run, rows.start, layer, wanted)

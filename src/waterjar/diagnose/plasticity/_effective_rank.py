@@ -21,6 +21,7 @@ from waterjar.diagnose.result import Result
     needs=("features",),
     summary="effective_rank_final",
     matters=2,
+    made_of=("singular values of features",),
 )
 def effective_rank(features: Features) -> Result:
     """exp of the entropy of s / sum s, s the singular values; undefined for features that are all zero.

@@ -19,6 +19,7 @@ from waterjar.diagnose.result import Result
     citation="Rudelson & Vershynin 2007",
     needs=("features",),
     summary="spectral_stable_rank_final",
+    made_of=("singular values of features",),
 )
 def spectral_stable_rank(features: Features) -> Result:
     """||F||_F^2 / ||F||_2^2, undefined for features that are all zero.

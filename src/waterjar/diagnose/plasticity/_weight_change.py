@@ -42,6 +42,7 @@ def weight_change(weights: ArrayLike, reference: ArrayLike) -> Result:
             {"direction": "none"},
         )
     },
+    made_of=("weight_change_init",),
 )
 def _since_task(parameters: Parameters) -> tuple[Result, dict[str, Result]]:
     found = parameters.change(parameters.task_start)

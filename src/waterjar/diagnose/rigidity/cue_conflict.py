@@ -17,6 +17,7 @@ from waterjar.diagnose.rigidity.quantities import minus
     range=(-1.0, 1.0),
     citation="Geirhos et al. 2019, ImageNet-trained CNNs are biased towards texture",
     needs=("performance[t2_nonshortcut_normal]", "performance[t2_nonshortcut_patched]"),
+    made_of=("nonshortcut_accuracy",),
 )
 def _conflict(pair: Pair) -> Result:
     return minus(pair.final("nonshortcut"), pair.final("nonshortcut_patched"))

@@ -62,6 +62,7 @@ def bound_by_floor(pair: Pair) -> bool:
     citation=_SOURCE,
     needs=("performance[t2_shortcut_masked]", "performance[t2_validation]"),
     relative=True,
+    made_of=("masked_accuracy",),
 )
 def _masked_gap(pair: Pair) -> Result:
     return minus(
@@ -77,6 +78,7 @@ def _masked_gap(pair: Pair) -> Result:
     direction="lower",
     citation=_SOURCE,
     needs=("performance[t2_shortcut_normal]", "performance[t2_shortcut_masked]", "performance[t2_validation]"),
+    made_of=("patched_accuracy", "masked_accuracy"),
 )
 def _reliance_share(pair: Pair) -> Result:
     return reliance_share(pair.final("normal"), pair.final("masked"), pair.learner.guessing.chance)

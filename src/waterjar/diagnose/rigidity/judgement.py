@@ -44,7 +44,10 @@ def judge(
         bounds = estimate.bounds._replace(resolution=blur if estimate.n >= equal else math.inf)
         estimates[name] = dataclasses.replace(estimate, bounds=bounds)
         std = float(found[f"{name}_std"].values)
-        counts[name] = seeds_needed(estimate.mean, std, paired=True, power=power, alpha=1 - confidence).n
+        answer = seeds_needed(estimate.mean, std, paired=True, power=power, alpha=1 - confidence)
+        # beyond all that were tried the number is not known, but that it is too large for seeds alone
+        beyond = math.isnan(answer.n) and answer.difference != 0 and answer.reached_power < power
+        counts[name] = math.inf if beyond else answer.n
         if bounds.flat and abs(estimate.mean) > ROUNDING:
             # equal delays within the resolution stay there, however many: evaluations would have to be closer
             counts[name] = equal if abs(estimate.mean) > blur else math.nan
@@ -109,15 +112,21 @@ def _why_unknown(found: Mapping[str, xr.Variable], name: str) -> int:
 
 
 def needed(name: str, count: float, power: float, why: int) -> dict[str, xr.Variable]:
-    """`<name>_seeds_needed`: seeds whose interval would be clear of 0, were mean and spread the true ones."""
-    code = np.array(why if np.isnan(count) else 0, np.uint8)
+    """`<name>_seeds_needed`: seeds whose interval would be clear of 0, were mean and spread the true ones.
+
+    NaN where they are not known, or beyond all that were tried (infinite).
+    """
+    known = math.isfinite(count)
+    code = np.array(0 if known else why, np.uint8)
     words = f"seeds that show {name} to differ from 0 with a power of {100 * power:g} %"
-    return variable(f"{name}_seeds_needed", [], np.array(count), code, {"long_name": words, "units": "seed"})
+    return variable(
+        f"{name}_seeds_needed", [], np.array(count if known else np.nan), code, {"long_name": words, "units": "seed"}
+    )
 
 
 def _all_three(counts: Mapping[str, float], why: Sequence[int]) -> dict[str, xr.Variable]:
-    settle = np.array(np.max(list(counts.values())))  # NaN if one is
-    unknown = [code for count, code in zip(counts.values(), why, strict=True) if np.isnan(count)]
+    unknown = [code for count, code in zip(counts.values(), why, strict=True) if not math.isfinite(count)]
+    settle = np.array(np.nan if unknown else max(counts.values()))
     code = np.array(unknown[0] if unknown else 0, np.uint8)
     words = "seeds that would settle all three signs, were mean and spread the true ones"
     return variable("seeds_needed", [], settle, code, {"long_name": words, "units": "seed"})

@@ -58,7 +58,7 @@ def worst_group_accuracy(groups: Mapping[str, Number]) -> Result:
     ),
     symbol="WGA",
     beside={"group_accuracy": Beside(("group",), "", "")},
-    made_of=("patched_accuracy", "masked_accuracy", "nonshortcut_accuracy"),
+    made_of=("patched_accuracy", "clean_accuracy", "nonshortcut_accuracy"),
 )
 def _worst(pair: Pair) -> tuple[Result, dict[str, Result]]:
     finals = [pair.final(role) for role in GROUPS.values()]

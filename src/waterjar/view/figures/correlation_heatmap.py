@@ -52,7 +52,8 @@ def data(
     """One row per pair of metrics, x and y in the order they are drawn in: r, low, high, p_value, p_corrected,
     significant, n (runs that have both), n_missing, reason, `method`; coupled (they share an input by arithmetic, as
     their declarations say, and are not corrected for), detectable (the smallest r that n runs show with a power of
-    80 %), and r_within, low_within, high_within, p_within, n_within, reason_within among the runs of a learner.
+    80 %; NaN where none is), and r_within, low_within, high_within, p_within, n_within, reason_within among the runs of
+    a learner.
 
     `metrics` are by default those of METRICS that differ between runs. Metrics that are differences to a baseline are
     taken without the baseline's own runs, which are 0 by definition. `alpha` is by default that of the declared tests.
@@ -159,7 +160,16 @@ def _note(table: pd.DataFrame, method: str, correction: str, alpha: float) -> st
     said = ["below the diagonal: over all repeats; above: within learners (repeated measures r)"]
     tested = int((~table["coupled"]).sum())
     said.append(f"( ) not significant: p > {alpha:g}, {_NAMES.get(correction, correction)} over {tested} pairs")
-    least = table["detectable"].max()
+    could = could_show(table)
+    return "\n".join([*said, could] if could else said)
+
+
+def could_show(table: pd.DataFrame) -> str:
+    """What the fewest runs that a pair of `data` has could show, in words; empty where that is not known."""
+    known = table[table["r"].notna()]
+    if known.empty:
+        return ""
+    n, least, method = known.loc[known["n"].idxmin(), ["n", "detectable", "method"]]
     if np.isfinite(least):
-        said.append(f"n = {int(table['n'].min())} repeats could show a single |r| of {least:.2f} or more (power 80 %)")
-    return "\n".join(said)
+        return f"n = {n} repeats could show a single |r| of {least:.3f} or more (power 80 %)"
+    return f"n = {n} repeats: no r could be shown with so few runs" if method == "spearman" else ""

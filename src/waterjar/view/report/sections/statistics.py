@@ -13,6 +13,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.errors import WaterjarError
 from waterjar.stats.effects import effect_words
 from waterjar.view import figures
+from waterjar.view.figures.correlation_heatmap import could_show
 from waterjar.view.numbers import estimate, label, number, panel_title, size_of
 from waterjar.view.report.blocks import Block, Chart, Table, Text
 from waterjar.view.report.charts.estimates import estimates_panel
@@ -172,15 +173,14 @@ def _correlation(model: Model) -> list[Block]:
 
 def _caption(frame: pd.DataFrame) -> str:
     tested = int((~frame["coupled"]).sum())
-    least, n = frame["detectable"].max(), int(frame["n"].min())
-    could = "" if math.isnan(least) else f" {n} runs could show a single ρ of {least:.2f} or more (power 80 %)."
+    could = could_show(frame)
     return (
         f"Below the diagonal Spearman's ρ of every pair of diagnostics over up to {int(frame['n'].max())} runs, above "
         "it the correlation within learners (repeated measures): runs of one learner resemble each other, and the "
         "first may be that of learners rather than of runs. Those that move together stand together. A number stands "
         f"where a correlation is significant after correction over {tested} pairs; the others are shown by colour "
         "alone, and when pointed at. Hatched pairs share an input by arithmetic, such as a difference and what it is "
-        f"taken from: they are not tested.{could}"
+        f"taken from: they are not tested.{f' {could}.' if could else ''}"
     )
 
 
