@@ -188,6 +188,8 @@ def spelled_out(section: Mapping[str, Any], usual: Sequence[str] | None = None) 
             raise WaterjarError(f"analysis: {key} is another word for {name}, and both are given: leave one out")
         else:
             settings[name] = value
+    if isinstance(found.get("families"), str):
+        found["families"] = [found["families"]]
     given = found.get("settings", {})
     if settings and isinstance(given, Mapping) and all(isinstance(own, Mapping) for own in given.values()):
         merged = {family: dict(own) for family, own in given.items()}

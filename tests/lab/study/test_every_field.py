@@ -508,3 +508,8 @@ def test_the_rule_of_a_baseline_counts(tmp_path: Path) -> None:
     found, said = pairs(where={"method": "sl"}, ignore=["options"], tell=["training"])
     assert found == {"sl - sl", "rl - sl"}
     assert "training.lr (0.1, not 0.2)" in said
+
+
+def test_one_family_is_a_list_of_one() -> None:
+    found = declare({**BASE["binary"], "analysis": {"families": "plasticity"}}).analysis
+    assert found.families == ("plasticity",) and found.lead == "plasticity"
