@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from waterjar.diagnose.baseline import DEFAULT, check_baseline
 from waterjar.diagnose.registry import Family, families, find_family
-from waterjar.diagnose.settings import Names, Share, parse
+from waterjar.diagnose.settings import Names, Share
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.faults import parse_settings
 from waterjar.run.study import Study
@@ -88,7 +88,7 @@ class Tests(BaseModel):
         kept = self.model_dump()
         if told.get("paired", self.paired) != self.paired and "test" not in told:
             kept["test"] = None  # the one declared is of the other kind of values
-        return Tests.model_validate(parse(Tests, {**kept, **told}, "tests").model_dump())
+        return parse_settings(Tests, {**kept, **told}, "tests")
 
     @field_validator("test")
     @classmethod

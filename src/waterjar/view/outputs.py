@@ -69,7 +69,7 @@ def earlier_files(folder: Path, made: Made) -> list[str]:
     """Figures, reports and exports in a study's folder that were not `made` now: of an earlier analysis, or by hand."""
     now = {file for file in made.values() if isinstance(file, Path)}
     there = [*folder.glob("report.*"), *(folder / EXPORTS).glob("*"), *(folder / FIGURES).rglob("*.*")]
-    mine = {"", *REPORTS.values(), *(f".{form}" for form in (*DRAWN, "csv", "json"))}
+    mine = {*REPORTS.values(), *(f".{form}" for form in (*DRAWN, "csv", "json"))}
     others = [file for file in there if file not in now and file.suffix in mine and COMPARISON not in file.parts]
     return sorted(str(file.relative_to(folder)) for file in others)
 

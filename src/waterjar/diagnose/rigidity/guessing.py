@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from waterjar.diagnose.measuring import Unit
 from waterjar.errors import WaterjarError
+from waterjar.run.accuracies import TOLERANCE
 
-ROUNDING = 1e-6
-"""Of accuracies in single precision: three times 1/3 is no more than guessing."""
 LUCK = 0.99
 """How often guessing stays below the limit that accuracy has to exceed, where the size of the set is known."""
 
@@ -100,7 +99,7 @@ def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confid
     None
     """
     shown, values = shown_above(accuracies, level, size, confidence), np.asarray(accuracies, np.float64)
-    every = bool((values[np.isfinite(values)] > level + ROUNDING).all())
+    every = bool((values[np.isfinite(values)] > level + TOLERANCE).all())
     return None if shown is False and not size and every else shown
 
 
@@ -120,10 +119,10 @@ def shown_above(accuracies: ArrayLike, level: float, size: int | None, confidenc
         return None
     from scipy.stats import t  # noqa: PLC0415
 
-    if np.ptp(known) <= ROUNDING:
-        return bool(known.mean() > level + ROUNDING) and known.size >= equal_seeds_needed(confidence)
+    if np.ptp(known) <= TOLERANCE:
+        return bool(known.mean() > level + TOLERANCE) and known.size >= equal_seeds_needed(confidence)
     spread = float(known.std(ddof=1)) / math.sqrt(known.size)
-    return bool(known.mean() - float(t.ppf(confidence, known.size - 1)) * spread > level + ROUNDING)
+    return bool(known.mean() - float(t.ppf(confidence, known.size - 1)) * spread > level + TOLERANCE)
 
 
 def equal_seeds_needed(confidence: float) -> int:
