@@ -89,8 +89,8 @@ def _say_no_run(joined: xr.Dataset, parts: Sequence[xr.Dataset]) -> None:
             codes.values[gone & (codes.values == NOT_RECORDED)] = NO_RUN
 
 
-def stamp(dataset: xr.Dataset, family: Family, settings: BaseModel, study: Study) -> xr.Dataset:
-    """Say in the result what it was made of: family, versions, settings, the root hashes of the runs; and the metrics.
+def stamp(dataset: xr.Dataset, family: Family, settings: BaseModel, study: Study) -> None:
+    """Say in a result what it was made of: family, versions, settings, the root hashes of the runs; and the metrics.
 
     Each metric's declaration stands beside its numbers.
     """
@@ -104,7 +104,6 @@ def stamp(dataset: xr.Dataset, family: Family, settings: BaseModel, study: Study
         "settings": json.dumps(dump(settings), sort_keys=True),
         "root_hashes": json.dumps({entry.name: entry.root_hash for entry in study.entries}),
     }
-    return dataset
 
 
 def join_runs(parts: Mapping[str, xr.Dataset]) -> xr.Dataset:

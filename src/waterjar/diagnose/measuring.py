@@ -100,9 +100,9 @@ class Loaded:
         """Where a metric here differs from its declaration."""
         return {}
 
-    def measured(self, metric: Metric, made: Result) -> Result:
-        """What a metric gives, or what the family makes of it."""
-        return made
+    def undefined(self, metric: Metric) -> bool:
+        """Whether a metric is not defined for what was recorded here; it is not computed then."""
+        return False
 
     def close(self, found: Variables) -> Variables:
         """What stands beside the metrics, when all are there."""
@@ -110,13 +110,13 @@ class Loaded:
 
 
 class Table:
-    """Values of one metric, filled in place by place; what is never filled in was not recorded."""
+    """Values of one metric, filled in place by place; what is never filled in is missing, for one `reason`."""
 
-    def __init__(self, dims: tuple[str, ...], sizes: Mapping[str, int]) -> None:
+    def __init__(self, dims: tuple[str, ...], sizes: Mapping[str, int], reason: int = NOT_RECORDED) -> None:
         self.dims = dims
         shape = tuple(sizes.get(dim, 0) for dim in dims)
         self.values = np.full(shape, np.nan)
-        self.reasons = np.full(shape, NOT_RECORDED, np.uint8)
+        self.reasons = np.full(shape, reason, np.uint8)
         self.counts = np.zeros(shape, np.int64)
         self.errors: Any = None
 
@@ -156,7 +156,9 @@ def measure(family: Family, source: Run | Study, given: Mapping[str, Any]) -> xr
             raise WaterjarError(f"{source.path} has recorded no {_words(family.needs)}: there is nothing to measure")
         note = "a single run has no baseline: measure the study"
         unit = Unit(source.path.name, (source,), method_of(source.config) or source.path.name, note=note)
-        return stamp(measure_unit(family, unit, settings), family, settings, study)
+        found = measure_unit(family, unit, settings)
+        stamp(found, family, settings, study)
+        return found
     results = {unit.name: measure_unit(family, unit, settings) for unit in units_of(family, study, analysis)}
     return assemble(family, results, study, settings)
 
@@ -218,7 +220,7 @@ def measure_unit(
     loaded = family.load(unit, settings)
     metrics = list(family.metrics.values() if wanted is None else wanted)
     readers: dict[type, list[Metric]] = {}
-    for metric in metrics:
+    for metric in (one for one in metrics if not loaded.undefined(one)):
         readers.setdefault(metric.input, []).append(metric)
     sizes = loaded.sizes
     tables: dict[str, Table] = {}
@@ -234,7 +236,7 @@ def measure_unit(
                 if not isinstance(one, Result):
                     raise WaterjarError(f"metric '{metric.name}': expected a Result, and it gave {type(one).__name__}")
                 try:
-                    tables[name].put(place, loaded.measured(metric, one))
+                    tables[name].put(place, one)
                 except WaterjarError as error:
                     raise WaterjarError(f"metric '{metric.name}': {error}") from None
     kept = family.metrics.keys() - {metric.name for metric in metrics}
@@ -243,7 +245,8 @@ def measure_unit(
         if metric.name not in tables:
             if metric.optional:
                 continue
-            tables[metric.name] = Table((*family.inputs[metric.input], *metric.dims), sizes)
+            why = UNDEFINED if loaded.undefined(metric) else NOT_RECORDED
+            tables[metric.name] = Table((*family.inputs[metric.input], *metric.dims), sizes, why)
         made = tables[metric.name].labelled(metric.name, loaded.attributes(metric))
         for name, about in metric.beside.items():
             if name in tables:
@@ -282,4 +285,6 @@ def assemble(family: Family, results: Mapping[str, xr.Dataset], study: Study, se
             parts = {entry.name: results[entry.name] for entry in entries if entry.name in results}
             if parts:
                 cells[cell] = join_runs(parts)
-    return stamp(side_by_side(cells, study), family, settings, study)
+    joined = side_by_side(cells, study)
+    stamp(joined, family, settings, study)
+    return joined

@@ -47,7 +47,7 @@ class LazyArray(BackendArray):
 
 def lazy_tree(run: Run) -> xr.DataTree:
     """All groups of a run, labelled as xarray does when it opens one."""
-    from waterjar.run.reader import read_group, to_dataset  # noqa: PLC0415 - which imports this module
+    from waterjar.run.reader import read_group  # noqa: PLC0415 - which imports this module
 
     def lazy(key: str) -> Any:
         return indexing.LazilyIndexedArray(LazyArray(run, key))
@@ -56,5 +56,6 @@ def lazy_tree(run: Run) -> xr.DataTree:
     for group, node in run.nodes.items():
         if node["node_type"] == "group":
             attributes = {name: value for name, value in node["attributes"].items() if name != "coordinates"}
-            found[group] = to_dataset(*read_group(run, group, read=lazy)).assign_attrs(attributes)
+            arrays, coordinates = read_group(run, group, read=lazy)
+            found[group] = xr.Dataset(arrays, attrs=attributes).set_coords(coordinates)
     return xr.DataTree.from_dict(found)

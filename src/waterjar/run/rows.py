@@ -20,7 +20,6 @@ Array = NDArray[Any]
 Sizes = dict[str, int]
 """Dimension -> size, as far as it is known."""
 
-_NOT_RECORDED = REASONS.index("not_recorded")
 _NOT_A_NUMBER = REASONS.index("not_a_number")
 
 
@@ -79,19 +78,40 @@ def _matches(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
 
 def step_row(value: object, variable: Variable, sizes: Sizes, eval_sets: Sequence[str], name: str, dtype: str) -> Row:
     """A row of a step group. A mapping goes by eval_set; what it leaves out is missing, not recorded."""
-    dims = variable.dims[1:]
-    if isinstance(value, Missing):
-        shape = _known_shape(dims, sizes, name)
-        return Row(np.full(shape, np.nan), np.full(shape, value.code, np.uint8), dims, variable)
+    dims = rest = variable.dims[1:]
+    given = {name: value}
     if isinstance(value, Mapping):
-        values, reasons = _by_eval_set(value, dims, sizes, eval_sets, name)
-    else:
-        values, reasons = _part(value, dims, sizes, name)
+        _check_eval_sets(value, dims, eval_sets, name)
+        rest = tuple(dim for dim in dims if dim != "eval_set")
+        given = {f"{name}['{key}']": value.get(key, Missing("not_recorded")) for key in eval_sets}
+    parts = {key: _part(one, rest, sizes, key) for key, one in given.items() if not isinstance(one, Missing)}
+    shapes = {part.shape for part, _ in parts.values()}
+    if len(shapes) > 1:
+        raise WaterjarError(f"{name} has different shapes per eval_set: {sorted(shapes)}; expected one shape")
+    shape = (len(given), *(shapes.pop() if shapes else _known_shape(rest, sizes, name)))
+    values, reasons = np.full(shape, np.nan), np.zeros(shape, np.uint8)
+    for i, (key, one) in enumerate(given.items()):
+        if isinstance(one, Missing):
+            reasons[i] = one.code
+        else:
+            values[i], reasons[i] = parts[key]
     reasons[np.isnan(values) & (reasons == 0)] = _NOT_A_NUMBER
+    if isinstance(value, Mapping):
+        values, reasons = (np.moveaxis(array, 0, dims.index("eval_set")) for array in (values, reasons))
+    else:
+        values, reasons = values[0], reasons[0]
     stored = cast(values, dtype, name)
     if variable.accuracy:
         check_accuracies(stored, name)
-    return Row(stored, reasons if reasons.any() else None, dims, variable)
+    return Row(stored, np.ascontiguousarray(reasons) if reasons.any() else None, dims, variable)
+
+
+def _check_eval_sets(value: Mapping[Any, object], dims: tuple[str, ...], eval_sets: Sequence[str], name: str) -> None:
+    if "eval_set" not in dims:
+        raise WaterjarError(f"{name} is given by eval_set, but has the dimensions {dims}: give an array")
+    for key in value:
+        if key not in eval_sets:
+            raise unknown_name(f"{name}: eval_set", key, eval_sets)
 
 
 def _part(value: object, dims: tuple[str, ...], sizes: Sizes, name: str) -> tuple[Array, NDArray[np.uint8]]:
@@ -104,35 +124,6 @@ def _part(value: object, dims: tuple[str, ...], sizes: Sizes, name: str) -> tupl
     if isinstance(value, Masked):
         reasons[fit(value.where, dims, sizes, name)] = value.reason.code
     return values, reasons
-
-
-def _by_eval_set(
-    value: Mapping[Any, object], dims: tuple[str, ...], sizes: Sizes, eval_sets: Sequence[str], name: str
-) -> tuple[Array, NDArray[np.uint8]]:
-    if "eval_set" not in dims:
-        raise WaterjarError(f"{name} is given by eval_set, but has the dimensions {dims}: give an array")
-    for key in value:
-        if key not in eval_sets:
-            raise unknown_name(f"{name}: eval_set", key, eval_sets)
-    axis = dims.index("eval_set")
-    rest = dims[:axis] + dims[axis + 1 :]
-    parts: dict[str, tuple[Array, NDArray[np.uint8]]] = {}
-    for key, item in value.items():
-        if not isinstance(item, Missing):
-            parts[key] = _part(item, rest, sizes, f"{name}['{key}']")
-    shapes = {part.shape for part, _ in parts.values()}
-    if len(shapes) > 1:
-        raise WaterjarError(f"{name} has different shapes per eval_set: {sorted(shapes)}; expected one shape")
-    shape = shapes.pop() if shapes else _known_shape(rest, sizes, name)
-    values = np.full((len(eval_sets), *shape), np.nan)
-    reasons = np.full(values.shape, _NOT_RECORDED, np.uint8)
-    for i, key in enumerate(eval_sets):
-        item = value.get(key)
-        if key in parts:
-            values[i], reasons[i] = parts[key]
-        elif isinstance(item, Missing):
-            reasons[i] = item.code
-    return np.moveaxis(values, 0, axis), np.ascontiguousarray(np.moveaxis(reasons, 0, axis))
 
 
 def _known_shape(dims: tuple[str, ...], sizes: Sizes, name: str) -> tuple[int, ...]:

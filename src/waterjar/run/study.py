@@ -20,7 +20,7 @@ from waterjar.run.disk import write_file
 from waterjar.run.identity import plain
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
-from waterjar.run.reader import Arrays, Run, read_group, to_dataset
+from waterjar.run.reader import Arrays, Run, read_group
 from waterjar.run.root import NotARunError
 from waterjar.run.shown import shown_value
 from waterjar.run.stamped import pack, unpack
@@ -179,6 +179,8 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
     Beside `directory`, whose run a repeat is of, stand `last_row`, where along `step` (or `snapshot`) that run ends (-1
     of one without any), and `is_open`, whether it is not sealed, so that more may come.
     """
+    import xarray as xr  # noqa: PLC0415 - a second that `waterjar --help` must not pay
+
     parts: dict[str, Arrays] = {}
     coordinates: set[str] = set()
     for run in runs:
@@ -198,7 +200,7 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
         arrays["last_row"] = ("repeat",), np.array([last[name] for name in whose], np.int64), {}
         arrays["is_open"] = ("repeat",), np.array([owners[name].status != "sealed" for name in whose], np.bool_), {}
         coordinates = coordinates | {"last_row", "is_open"}
-    return to_dataset(arrays, coordinates)
+    return xr.Dataset(arrays).set_coords(coordinates & arrays.keys())
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

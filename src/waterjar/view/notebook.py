@@ -13,7 +13,7 @@ from typing import Any
 from waterjar._version import __version__
 from waterjar.errors import WaterjarError
 from waterjar.run.disk import write_file
-from waterjar.view.report.blocks import Report
+from waterjar.view.report.blocks import Chart, Report
 
 _OPEN = """from pathlib import Path
 
@@ -49,8 +49,8 @@ def notebook(
     if report.source is not None and report.source.results:
         if report.source.sentences():
             cells += [_markdown("## Verdicts"), _code(_VERDICT)]
-        for chart in report.charts:
-            if chart.figure:
+        for chart in report.shown:
+            if isinstance(chart, Chart) and chart.figure:
                 given = "".join(f", {key}={value!r}" for key, value in chart.settings.items())
                 cells.append(_markdown(f"## {_flat(chart.title, 200)}\n\n{_flat(chart.caption, 1000)}"))
                 cells.append(_code(f"figures.draw({chart.figure!r}, found{given})"))

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import waterjar
 from recording import EINSTELLUNG_SETS, einstellung
+from waterjar.view.report.blocks import Chart, Report
 
 NASTY = (
     '<script>window.pwned=1</script><img src=x onerror="window.pwned=2">\'"`${1}`%{x}</script><!--'
@@ -91,3 +93,13 @@ def nasty_study(path: Path) -> Path:
                         resources={"seconds": 1.0},
                     )
     return path
+
+
+def charts_of(report: Report) -> list[Chart]:
+    """All charts, in order."""
+    return [one for one in report.shown if isinstance(one, Chart)]
+
+
+def frames_of(report: Report) -> dict[str, pd.DataFrame]:
+    """name -> the data behind every chart and table."""
+    return {one.name: one.frame for one in report.shown}

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from view.report.studies import LONG, NASTY
+from view.report.studies import LONG, NASTY, charts_of, frames_of
 from waterjar.run.shown import from_csv_cell
 from waterjar.view.report import write
 from waterjar.view.report.blocks import Callout, Chart, Report, Section
@@ -105,7 +105,7 @@ def test_it_opens_offline_without_a_fault(full_page: Opened, full_report: Report
     assert page.title() == full_report.title
     for part in full_report.sections:
         assert page.locator(f"section#{part.name} h2").inner_text() == part.title
-    assert page.locator(".panel .main-svg").count() >= sum(len(chart.panels) for chart in full_report.charts)
+    assert page.locator(".panel .main-svg").count() >= sum(len(chart.panels) for chart in charts_of(full_report))
 
 
 def test_pointing_at_a_line_tells_its_number(full_page: Opened) -> None:
@@ -137,7 +137,7 @@ def test_a_key_of_the_legend_hides_its_lines_and_brings_them_back(full_page: Ope
 
 def test_downloads_are_the_data(full_page: Opened, full_report: Report, tmp_path: Path) -> None:
     page = full_page.page
-    for name, frame in full_report.frames.items():
+    for name, frame in frames_of(full_report).items():
         button = page.locator(f"button[data-csv={name}]").first
         page.wait_for_timeout(120)  # Chromium lets a page begin ten downloads a second, and drops the eleventh
         with page.expect_download() as waiting:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from view.report.studies import LONG, NASTY
+from view.report.studies import LONG, NASTY, charts_of, frames_of
 from waterjar.view.report import Model, compose
 from waterjar.view.report.blocks import Report
 from waterjar.view.report.charts.theme import dark_colours, escape, label_names
@@ -88,8 +88,8 @@ def test_links_lead_to_every_section(page: Page, small_report: Report) -> None:
 
 
 def test_the_data_inside_are_those_that_are_shown(payload: dict[str, Any], small_report: Report) -> None:
-    assert set(payload["csv"]) == set(small_report.frames)
-    for name, frame in small_report.frames.items():
+    assert set(payload["csv"]) == set(frames_of(small_report))
+    for name, frame in frames_of(small_report).items():
         rows = list(csv.reader(io.StringIO(payload["csv"][name])))
         assert rows[0] == [str(column) for column in frame.columns]
         assert len(rows) - 1 == len(frame)
@@ -102,10 +102,10 @@ def test_the_data_inside_are_those_that_are_shown(payload: dict[str, Any], small
 
 def test_every_chart_has_a_name_a_table_and_a_place_per_panel(page: Page, small_report: Report) -> None:
     figures = [attributes for tag, attributes in page.tags if tag == "figure"]
-    assert [one["data-chart"] for one in figures] == [chart.name for chart in small_report.charts]
+    assert [one["data-chart"] for one in figures] == [chart.name for chart in charts_of(small_report)]
     assert all(one["aria-labelledby"] for one in figures)
     panels = [a for tag, a in page.tags if tag == "div" and a.get("class") == "panel"]
-    assert len(panels) == sum(len(chart.panels) for chart in small_report.charts)
+    assert len(panels) == sum(len(chart.panels) for chart in charts_of(small_report))
     assert sum(text == "The numbers in a table" for text in page.texts) == len(figures)
 
 
@@ -127,7 +127,7 @@ def test_nothing_that_comes_from_a_file_becomes_markup(nasty_report: Report) -> 
 
 
 def test_names_in_charts_are_plain_text_to_plotly(nasty_report: Report) -> None:
-    for chart in nasty_report.charts:
+    for chart in charts_of(nasty_report):
         for panel in chart.panels:
             for text in _texts(panel):
                 bare = re.sub(r"</?(b|extra|br)>", "", text)

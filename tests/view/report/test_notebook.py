@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from view.report.studies import charts_of
 from waterjar.errors import WaterjarError
 from waterjar.run.study import study_at
 from waterjar.view.notebook import notebook, write_notebook
@@ -24,7 +25,7 @@ def test_it_is_a_valid_notebook_with_a_cell_per_figure(small_report: Report, nas
             ast.parse(text)
         assert [c for c in code if c.startswith("figures.draw")] == [
             f"figures.draw({chart.figure!r}, found{''.join(f', {k}={v!r}' for k, v in chart.settings.items())})"
-            for chart in report.charts
+            for chart in charts_of(report)
         ]
 
 
@@ -58,6 +59,6 @@ def test_it_runs(tmp_path: Path, small: Model, small_report: Report) -> None:
         for output in cell.outputs
         if "image/png" in output.get("data", {})
     ]
-    assert len(pictures) == len(small_report.charts)
+    assert len(pictures) == len(charts_of(small_report))
     said = next(cell for cell in book.cells if cell.source.startswith("for name, sentence"))
     assert "sgd" in said.outputs[0].text and "er needs" not in said.outputs[0].text

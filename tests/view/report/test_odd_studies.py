@@ -10,6 +10,7 @@ import pytest
 
 import waterjar
 from recording import EINSTELLUNG_SETS, einstellung, record
+from view.report.studies import frames_of
 from waterjar.errors import WaterjarError
 from waterjar.run.study import study_at
 from waterjar.view.report import Model, compose, model_of
@@ -139,7 +140,7 @@ def test_a_run_without_a_chunk_takes_nobody_with_it(copied: Path) -> None:
     shutil.copytree(copied, whole)
     shutil.rmtree(whole / "er-1")
     (whole / "ledger.jsonl").unlink()
-    told, without = (one.frames["verdicts"] for one in (report, report_of(whole)))
+    told, without = (frames_of(one)["verdicts"] for one in (report, report_of(whole)))
     assert told.equals(without)  # the very numbers of the others
 
 
@@ -205,7 +206,7 @@ def test_seeds_that_are_all_the_same_have_no_interval(tmp_path: Path) -> None:
                     performance = {"accuracy": sets, "macro_accuracy": sets}
                     recorder.log(train_task="t2", epoch=epoch, performance=performance)
     report = report_of(tmp_path / "s")
-    told = next(block for block in report.blocks if isinstance(block, Verdicts))
+    told = next(block for block in report.shown if isinstance(block, Verdicts))
     facts = dict(told.verdicts[0].facts)
     assert facts["A patch ↑\naccuracy with the shortcut"] == "0.700\nthe same in all 3 seeds"
     page = as_markdown(report, {})

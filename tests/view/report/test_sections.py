@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import pytest
 
 import waterjar
-from view.report.studies import einstellung_study
+from view.report.studies import charts_of, einstellung_study, frames_of
 from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
@@ -28,11 +28,11 @@ def section(report: Report, name: str) -> list[object]:
 
 
 def table(report: Report, name: str) -> Table:
-    return next(block for block in report.blocks if isinstance(block, Table) and block.name == name)
+    return next(block for block in report.shown if isinstance(block, Table) and block.name == name)
 
 
 def chart(report: Report, name: str) -> Chart:
-    return next(block for block in report.charts if block.name == name)
+    return next(block for block in charts_of(report) if block.name == name)
 
 
 def test_sections_stand_in_order_and_appear_with_their_data(small_report: Report, full_report: Report) -> None:
@@ -43,16 +43,16 @@ def test_sections_stand_in_order_and_appear_with_their_data(small_report: Report
 
 
 def test_every_chart_shows_the_numbers_of_its_figure(full: Model, full_report: Report) -> None:
-    shown = {one.figure for one in full_report.charts}
+    shown = {one.figure for one in charts_of(full_report)}
     assert shown <= set(figures.available()) and len(shown) >= 11
-    for one in full_report.charts:
+    for one in charts_of(full_report):
         if one.name != "cost_accuracy":  # two figures side by side
             pd.testing.assert_frame_equal(one.frame, figures.data(one.figure, full.diagnosis, **one.settings))
 
 
 def test_every_panel_is_a_valid_plotly_figure(full_report: Report, nasty_report: Report) -> None:
     for report in (full_report, nasty_report):
-        for one in report.charts:
+        for one in charts_of(report):
             assert one.panels and one.alt and one.caption and one.title
             for panel in one.panels:
                 made = go.Figure(panel)
@@ -98,7 +98,7 @@ def test_the_task_matrix_shows_what_was_measured(small_report: Report) -> None:
 
 def test_verdicts_are_those_of_rigidity_with_interval_and_n(small: Model, small_report: Report) -> None:
     result = small.diagnosis.results["rigidity"]
-    told = next(block for block in small_report.blocks if isinstance(block, Verdicts))
+    told = next(block for block in small_report.shown if isinstance(block, Verdicts))
     assert told.verdicts[-1].pattern == "baseline"
     for one in told.verdicts:
         i = [str(name) for name in result["name"].values].index(one.name)
@@ -179,7 +179,7 @@ def test_correlations_have_numbers_only_where_they_are_significant(full_report: 
 
 def test_colours_are_the_same_in_every_chart(full_report: Report) -> None:
     seen: dict[str, set[str]] = {}
-    for one in full_report.charts:
+    for one in charts_of(full_report):
         for key in one.keys:
             seen.setdefault(key.label, set()).add(key.colour)
     assert seen and all(len(colours) == 1 for colours in seen.values())
@@ -240,13 +240,13 @@ def test_without_tests_the_section_says_so(two_tasks: Path) -> None:
 def test_what_is_declared_is_what_is_shown(tmp_path: Path) -> None:
     folder = einstellung_study(tmp_path / "s")
     report = reported(folder, settings={"rigidity": {"threshold": 0.75, "confidence": 0.9}})
-    assert set(report.frames["eri_dynamics"]["threshold"].dropna()) == {0.75}
-    assert set(report.frames["eri_summary"]["confidence"]) == {0.9}
+    assert set(frames_of(report)["eri_dynamics"]["threshold"].dropna()) == {0.75}
+    assert set(frames_of(report)["eri_summary"]["confidence"]) == {0.9}
     first = section(report, "summary")
     assert any("75 %" in str(block) for block in first) and not any("60 %" in str(block) for block in first)
     assert any("its 90 % t interval" in getattr(block, "caption", "") for block in first)
     used = table(report, "settings_of_diagnostics").frame
     assert "0.75" in set(used.loc[(used["family"] == "rigidity") & (used["setting"] == "threshold"), "value"])
     drawn = figures.data("eri_dynamics", waterjar.open_study(folder))
-    pd.testing.assert_frame_equal(drawn, report.frames["eri_dynamics"])
+    pd.testing.assert_frame_equal(drawn, frames_of(report)["eri_dynamics"])
     assert set(figures.data("eri_dynamics", waterjar.open_study(folder), threshold=0.5)["threshold"].dropna()) == {0.5}

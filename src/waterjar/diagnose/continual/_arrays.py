@@ -103,7 +103,7 @@ def own_curves(A: Floats) -> Floats:
     return np.moveaxis(np.diagonal(A, axis1=-3, axis2=-2), -1, -2)
 
 
-def told(values: Floats, source: Floats, trailing: int, covered: Bools | None = None) -> Result:
+def told(values: Floats, source: Floats, trailing: int, covered: Bools | bool = True) -> Result:
     """What an array function returns: values, of a source whose last `trailing` dimensions belong together.
 
     A NaN is `not_a_number` where the source has one, else `undefined`; what is not `covered` by the definition is made
@@ -112,8 +112,12 @@ def told(values: Floats, source: Floats, trailing: int, covered: Bools | None = 
     batch = source.ndim - trailing
     broken = np.isnan(source).reshape(*source.shape[:batch], -1).any(-1)
     codes = np.where(broken, NOT_A_NUMBER, UNDEFINED).reshape((*broken.shape, *(1,) * (values.ndim - batch)))
-    inside = True if covered is None else covered
-    return Result.of(values, np.where(inside, codes, UNDEFINED), n=np.where(inside, 1, 0))
+    return within(values, codes, covered)
+
+
+def within(values: Floats, reasons: NDArray[np.integer], covered: Bools | bool) -> Result:
+    """Values with their reasons; what the definition does not cover is undefined, whatever else is missing there."""
+    return Result.of(values, np.where(covered, reasons, UNDEFINED), n=np.where(covered, 1, 0))
 
 
 def mean_or_nan(values: Floats) -> Floats:

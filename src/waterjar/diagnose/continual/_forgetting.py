@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.continual._arrays import earlier, learned, matrix_of, told
+from waterjar.diagnose.continual._arrays import earlier, learned, matrix_of, told, within
 from waterjar.diagnose.continual._settings import REFERENCES
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
@@ -77,4 +77,4 @@ def fall(matrix: Floats, reference: str) -> Floats:
 def _forgetting(curves: TaskCurves) -> Result:
     values = fall(curves.ends, curves.settings.forgetting_reference)
     reasons = np.tril(curves.end_reasons).max(-2)  # from a task's own training on
-    return Result.of(values, reasons, n=_covered(len(curves.tasks)))
+    return within(values, reasons, _covered(len(curves.tasks)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import curves_of, later, told
+from waterjar.diagnose.continual._arrays import curves_of, later, told, within
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Floats, Result
@@ -73,4 +73,4 @@ def slope(values: Floats, t: Floats) -> Floats:
 )
 def _forgetting_rate(curves: TaskCurves) -> Result:
     values = slopes(curves.corrected, curves.epochs)
-    return Result.of(values, curves.corrected_reasons, n=later(len(curves.tasks)))
+    return within(values, curves.corrected_reasons, later(len(curves.tasks)))

@@ -13,7 +13,7 @@ from waterjar.diagnose.continual._settings import variable_read
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Direction, Metric
-from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED, Result
+from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED
 from waterjar.run.schema import REASON
 
 _COORDINATES = ("step", "epoch", "train_task_index", "eval_set", "eval_task", "repeat", "seed")
@@ -60,14 +60,9 @@ class Cell(Loaded):
             changed |= {"units": metric.loss_units, "valid_min": low, "valid_max": np.inf}
         return changed
 
-    def measured(self, metric: Metric, made: Result) -> Result:
-        """What a metric gives; what its definition does not cover is undefined, whatever else is missing there.
-
-        Of a loss there is nothing where only accuracies have it.
-        """
-        if self.curves.is_loss and metric.on_loss == "undefined":
-            return Result.of(np.full(np.shape(made.value), np.nan))
-        return Result.of(made.value, np.where(np.asarray(made.n) > 0, made.code, UNDEFINED), n=made.n)
+    def undefined(self, metric: Metric) -> bool:
+        """Of a loss there is nothing where only accuracies have it."""
+        return self.curves.is_loss and metric.on_loss == "undefined"
 
     def summary(self, metric: Metric, table: Table) -> Variables:
         """The mean over what the definition covers, and what it leaves out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import curves_of, later, learned, own_curves, told
+from waterjar.diagnose.continual._arrays import curves_of, later, learned, own_curves, told, within
 from waterjar.diagnose.continual._integrate import last_value
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
@@ -57,4 +57,4 @@ def dips_from(ends: Floats, array: Floats) -> Floats:
 def _max_dip(curves: TaskCurves) -> Result:
     values = dips_from(learned(curves.corrected_ends), curves.corrected)
     reasons = np.maximum(curves.corrected_reasons, learned(curves.corrected_end_reasons)[:, None, :])
-    return Result.of(values, reasons, n=later(len(curves.tasks)))
+    return within(values, reasons, later(len(curves.tasks)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import later, learned, matrix_of, told
+from waterjar.diagnose.continual._arrays import later, learned, matrix_of, told, within
 from waterjar.diagnose.continual._ratio import EPS, contrast
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.registry import metric
@@ -54,4 +54,4 @@ def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
 def _remembering(curves: TaskCurves) -> Result:
     values = ratios(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)
     reasons = np.maximum(curves.integrated_reasons, learned(curves.integrated_reasons)[:, None, :])
-    return Result.of(values, reasons, n=later(len(curves.tasks)))
+    return within(values, reasons, later(len(curves.tasks)))

@@ -156,17 +156,6 @@ class Report:
     """What the figures of `waterjar.view.figures` are drawn from, for formats that print."""
 
     @property
-    def blocks(self) -> list[Block]:
-        """All blocks, in order."""
-        return [block for section in self.sections for block in section.blocks]
-
-    @property
-    def charts(self) -> list[Chart]:
-        """All charts, in order."""
-        return [block for section in self.sections for block in section.blocks if isinstance(block, Chart)]
-
-    @property
-    def frames(self) -> dict[str, pd.DataFrame]:
-        """name -> the data behind every chart and table."""
-        shown = [block for section in self.sections for block in section.blocks]
-        return {block.name: block.frame for block in shown if isinstance(block, Table | Chart | Verdicts)}
+    def shown(self) -> list[Table | Chart | Verdicts]:
+        """All that shows numbers, in order; each has a name, and the data behind it as a `frame`."""
+        return [one for section in self.sections for one in section.blocks if isinstance(one, Table | Chart | Verdicts)]

@@ -19,7 +19,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def files(report: Report) -> dict[str, str]:
     """Name of a file -> its text; `about.json` says what they were made from."""
     about = {"title": report.title, "waterjar": __version__, "roots": list(report.roots)}
-    made = {f"{name}.csv": csv_text(frame) for name, frame in report.frames.items()}
+    made = {f"{one.name}.csv": csv_text(one.frame) for one in report.shown}
     return {**made, "about.json": json.dumps(about, indent=2, ensure_ascii=False) + "\n"}
 
 

@@ -39,14 +39,15 @@ def render(report: b.Report) -> str:
         "alternative": alternative,
         "LONG": LONG,
     }
-    charts = report.charts
+    shown = report.shown
+    charts = [one for one in shown if isinstance(one, b.Chart)]
     payload = {
         "charts": {chart.name: {"title": chart.title, "panels": list(chart.panels)} for chart in charts},
         "keys": {
             chart.name: [[key.group, shorten(key.label, 60), key.colour, key.dash] for key in chart.keys]
             for chart in charts
         },
-        "csv": {name: csv_text(frame) for name, frame in report.frames.items()},
+        "csv": {one.name: csv_text(one.frame) for one in shown},
         "dark": dark_colours(),
         "roots": list(report.roots),
     }

@@ -28,8 +28,8 @@ def caption_of(chart: Chart) -> str:
 def save_pictures(report: Report, folder: Path, suffix: str) -> dict[str, str]:
     """Write every chart into a folder; name of the chart -> name of its file."""
     made = {}
-    for chart in report.charts:
-        drawn = draw(report, chart)
+    for chart in report.shown:
+        drawn = draw(report, chart) if isinstance(chart, Chart) else None
         if drawn is not None:
             figures.save(drawn, folder / f"{chart.name}{suffix}")
             made[chart.name] = f"{chart.name}{suffix}"
