@@ -191,7 +191,7 @@ def test_anchors_that_are_a_choice_are_missing_in_the_table(tmp_path: Path) -> N
     assert np.isfinite(of_same["capacity"]).all() and (of_same["inside_share"] == 0).all()
     assert (of_same["nonunique_share"] > 0.9).all() and (of_one["nonunique_share"] == 0).all()
     assert (found["left_out_draws"] == 0).all()
-    assert {REASONS[code] for code in found["radius_final_reason"].values} == {"inside_cone"}
+    assert {REASONS[code] for code in found["radius_final_reason"].values} == {"not_unique"}
 
 
 def test_what_goes_together_by_arithmetic() -> None:

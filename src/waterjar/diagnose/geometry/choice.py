@@ -48,11 +48,20 @@ def has_other_anchors(found: Projections) -> Flags:
     limit = zero_up_to(some.scale, some.size, some.residual)
     if some.refined.size:  # p has all its digits, whatever cancelled
         limit = np.where(np.isnan(some.refined[:, 0]), limit, 2.0 * SOLVED * some.scale)
-    same = np.unique(np.column_stack([of.owner, of.points + 0.0]), axis=0, return_inverse=True)[1].ravel()
+    rows: dict[tuple[int, bytes], int] = {}
+    standing = enumerate(zip(of.owner.tolist(), of.points + 0.0, strict=True))
+    same = np.array([rows.setdefault((owner, row.tobytes()), i) for i, (owner, row) in standing])
+    told: dict[bytes, bool] = {}  # a face has one answer, whichever support stands for it
     for place, draw in enumerate(draws.tolist()):
         members = some.members[place, : some.count[place]]
-        tight = np.flatnonzero((near[place] <= limit[place]) & (of.norms > 0))
-        free[draw] = _change_anchors(found, members, tight[~np.isin(same[tight], same[members])])
+        face = (near[place] <= limit[place]) & (of.norms > 0)
+        face[members] = True
+        key = face.tobytes()
+        if key not in told:
+            twice = np.zeros(len(same), np.bool_)
+            twice[same[members]] = True
+            told[key] = _change_anchors(found, members, np.flatnonzero(face & ~twice[same]))
+        free[draw] = told[key]
     return free
 
 

@@ -197,7 +197,7 @@ def geometry_of(
     shift = shifts(found, support, (own, mixed, centers), to_center, used, draws, solved)
     result: dict[str, Any] = summary(found.square, (table, parts, sums), used, active, centers, draws, shift, paired)
     kept, other = len(found.t), np.flatnonzero(has_other_anchors(found))
-    inside = int(is_inside(found, other).sum())
+    inside = int(is_inside(found, other).sum()) if len(other) else 0
     result.update(
         nonunique_share=len(other) / kept,
         inside_share=inside / kept,
