@@ -5,10 +5,11 @@ Small networks learn to tell P = 2, 10 or 20 classes apart, with learning rates 
 or on purpose. A snapshot is one hidden layer at one moment: 50 float32 points a class, as a run records them. Layers
 that are dead as a whole or have overflowed have no geometry, and are counted apart.
 
-Printed: the share of snapshots with all values among those where t is outside the cone, and how many draws were
-left out. Then five draws each of 200 snapshots, the two with the largest coefficients among them, are solved again in
-exact arithmetic (integers of any length) and without any code of the solver: from the support that is to be judged,
-points come and go until the KKT conditions hold to 1e-25, and what `project` found must be that projection.
+Printed: the share of snapshots with all values among those where t is outside the cone, those that lack them because
+other anchors are as good, and how many draws were left out. Then five draws each of 200 snapshots, the two with the
+largest coefficients among them, are solved again in exact arithmetic (integers of any length) and without any code of
+the solver: from the support that is to be judged, points come and go until the KKT conditions hold to 1e-25, and what
+`project` found must be that projection.
 
     python bench/geometry_snapshots.py [--images cifar.npz] [--snapshots 2000] [--checked 200]
 """
@@ -186,6 +187,20 @@ def check(one: Snapshot, found: Any, counts: Counter[str]) -> float:
     return worst
 
 
+def summary(counts: Counter[str], snapshots: int, worst: float) -> float:
+    """Print what was counted; the share with a value where t is outside the cone."""
+    print()
+    for name, number in counts.items():
+        print(f"{name}: {number}")
+    outside, there = snapshots - counts["t inside the cone"], counts["t outside, dimension and radius are there"]
+    unique = outside - counts["t outside, anchors not unique"]
+    print(f"share with a value, of {outside} with t outside the cone: {there / max(outside, 1):.2%}")
+    print(f"share with a value, of {unique} of these with unique anchors: {there / max(unique, 1):.2%}")
+    print(f"share with a capacity, of all {snapshots}: {counts['capacity is there'] / snapshots:.2%}")
+    print(f"p is off by at most {worst:.1e} |t|")
+    return there / max(outside, 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", help="an npz file with train_x (image, 32, 32, 3) and train_fine")
@@ -209,11 +224,12 @@ def main() -> None:
             )  # fmt: skip
             told = geometry_of(found, inactive="zero", paired=False)
             gone = {name: told[name].reason for name in SCALARS if told[name].is_missing}
-            inside = "inside_cone" in gone.values()
+            inside, free = ("inside_cone" in gone.values()), ("not_unique" in gone.values())
             counts[f"P = {one.classes}"] += 1
             counts["t inside the cone"] += inside
             whole = np.linalg.norm(found.t - found.points(), axis=1) <= RIGHT * found.scale
             counts["t inside the cone, and no unit dead"] += inside and bool(whole.mean() > FEW)
+            counts["t outside, anchors not unique"] += free
             counts["capacity is there"] += "capacity" not in gone
             counts["t outside, all values are there"] += not gone
             counts["t outside, dimension and radius are there"] += "dimension" not in gone and "radius" not in gone
@@ -221,7 +237,15 @@ def main() -> None:
             counts["snapshots with refined draws"] += bool(found.refined.size)
             lost = float(told["left_out_draws"])
             counts["draws left out"] += 0 if math.isnan(lost) else int(lost)
-            if gone and not inside:
+            if free:
+                share, alive = float(told["nonunique_share"]), np.count_nonzero(one.points.any(axis=0))
+                active = np.count_nonzero(one.points, axis=1)
+                print(
+                    f"{one.name}: anchors are not unique in {share:.0%} of the draws; {alive} units alive, "
+                    f"{active.mean():.1f} active a sample, in {np.mean(active <= 1):.0%} of the samples one or none",
+                    flush=True,
+                )
+            elif gone and not inside:
                 print(f"{one.name}: {', '.join(gone)}: {told[next(iter(gone))].note}", flush=True)
             if given.checked and seen % every == 0:
                 counts["snapshots checked"] += 1
@@ -231,15 +255,7 @@ def main() -> None:
                 print(f"{seen} snapshots of {seed + 1} networks, {time.process_time():.0f} s of CPU", flush=True)
         if seen == given.snapshots:
             break
-    print()
-    for name, number in counts.items():
-        print(f"{name}: {number}")
-    outside = given.snapshots - counts["t inside the cone"]
-    share = counts["t outside, dimension and radius are there"] / max(outside, 1)
-    print(f"share with a value, of {outside} with t outside the cone: {share:.2%}")
-    print(f"share with a capacity, of all {given.snapshots}: {counts['capacity is there'] / given.snapshots:.2%}")
-    print(f"p is off by at most {worst:.1e} |t|")
-    sys.exit(0 if share >= 0.995 and not counts["wrong"] else 1)
+    sys.exit(0 if summary(counts, given.snapshots, worst) >= 0.995 and not counts["wrong"] else 1)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 What a study gave is in `<name>.npz`; `frozen.py` says how, `freeze.py` made it. Where the redesign renames or rewords
 something on purpose, RENAMED and REWORDED say so; a number that is another on purpose stands in CHANGED, with why.
 All settings are written out, so that what a study declares of its analysis changes nothing here. Numbers of geometry
-that were the solver's choice are missing now (`inside_cone`), wherever that is the reason and nowhere else; tests of
-them leave the family that p is corrected over.
+that were the solver's choice are missing now (`inside_cone`, `not_unique`), wherever that is the reason and nowhere
+else; tests of them leave the family that p is corrected over.
 
 Numbers agree to 1e-12 where they were frozen on the same kind of processor. Elsewhere BLAS and LAPACK round otherwise,
 and the old code itself differs by up to 1e-9 from what it gave: there the families that use them have a tolerance of
@@ -27,7 +27,7 @@ import xarray as xr
 import waterjar
 from before.frozen import FAMILIES, MEASURED_HERE, STUDIES, cases, load, unpack
 from waterjar.diagnose.registry import families, find_metric
-from waterjar.diagnose.result import INSIDE_CONE
+from waterjar.diagnose.result import INSIDE_CONE, NOT_UNIQUE
 from waterjar.diagnose.study import Diagnosis, diagnose
 
 RENAMED: dict[str, str] = {}
@@ -61,6 +61,7 @@ CHANGED: dict[str, str] = {
         ],
         "where no seed has a value, why that is (never_reached, say), and not undefined",
     ),
+    "geometry/nonunique_share": "counts draws with other anchors, no longer those with other coefficients",
     "rigidity/sentence": "says the same, names the floor, runs that ended and unequal training, that of equal delays "
     "in few seeds the spread is unknown, and that more than 200 seeds are not asked for",
 }
@@ -178,11 +179,11 @@ def differences(frozen: Before, start: str, result: xr.Dataset) -> Iterator[str]
         if not known & {*REWORDED, *CHANGED} and not changed_on_purpose(family, old):
             was = frozen.arrays.get(key, about.get("values"))
             codes = result.get(name if name.endswith("_reason") else f"{name}_reason", xr.DataArray(0))
-            chosen = np.broadcast_to(codes.values == INSIDE_CONE, item.shape)
+            chosen = np.broadcast_to(np.isin(codes.values, (INSIDE_CONE, NOT_UNIQUE)), item.shape)
             yield from changed_values(key, was, item.values, tolerance(family, old), chosen)
         reasons = f"{name}_reason"
         known_now = result[reasons].values if reasons in result.variables else np.zeros(0)
-        if f"{key}_reason" not in variables and not np.isin(known_now, (0, INSIDE_CONE)).all():
+        if f"{key}_reason" not in variables and not np.isin(known_now, (0, INSIDE_CONE, NOT_UNIQUE)).all():
             yield f"{key}: nothing was missing, now something is: {reasons}"
 
 
@@ -232,7 +233,7 @@ def changed_rows(what: str, csv: str, table: pd.DataFrame, keys: list[str]) -> l
     within = np.array([tolerance(find_metric(name).family, name) for name in metrics])
     anew = np.array([keeps_inside(name) for name in metrics])
     said = new["missing" if "missing" in new else "reason"].astype(str)
-    chosen = said.str.contains("inside_cone").to_numpy(bool)
+    chosen = said.str.contains("inside_cone|not_unique").to_numpy(bool)
     fewer = {"family_size", "family_missing", "p_corrected"} if chosen.any() else set()
     found = []
     for column in old.columns.difference(fewer):

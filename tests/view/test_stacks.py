@@ -173,13 +173,18 @@ def test_the_data_set_in_the_title(study: waterjar.Study) -> None:
     assert "simulated_capacity" not in set(figures.data("geometry_stack", result)["metric"])
 
 
-def test_anchors_that_are_a_choice_are_missing_in_figure_and_report(tmp_path: Path) -> None:
-    """Two units, twelve points: the cone is everything. Capacity is drawn, the others say why they are not."""
+@pytest.mark.parametrize(("units", "reason"), [(2, "inside_cone"), (30, "not_unique")])
+def test_anchors_that_are_a_choice_are_missing_in_figure_and_report(tmp_path: Path, units: int, reason: str) -> None:
+    """Of two units the cone of twelve points is everything; of thirty, points in one direction are as good as others.
+
+    Capacity is drawn, the others say why they are not.
+    """
     folder = waterjar.create_study(tmp_path / "study", {"analysis": {"n_t": 20}})
     with waterjar.Recorder(folder / "run", {"learner": "sgd"}, seeds=[1], eval_sets={"a": 0}, tasks=["t"]) as recorder:
         recorder.once("probe_samples", label=np.repeat([0, 1], 6)[None, None])
         for epoch in range(2):
-            points = np.random.default_rng(epoch).normal(size=(1, 12, 2))
+            points = np.random.default_rng(epoch).normal(size=(1, 12, units))
+            points[:, 1::2] = 2 * points[:, ::2]
             recorder.log(
                 train_task="t", epoch=epoch, performance={"accuracy": [0.5]}, snapshot={"features": {"few": points}}
             )
@@ -187,11 +192,11 @@ def test_anchors_that_are_a_choice_are_missing_in_figure_and_report(tmp_path: Pa
     figure = figures.draw("geometry_stack", study)
     said = {ax.get_ylabel().split()[0]: [text.get_text() for text in ax.texts] for ax in figure.axes}
     assert said.pop("capacity") == []
-    assert set(map(tuple, said.values())) == {("1 of 1 inside_cone",)} and {"radius", "dimension", "axis"} <= set(said)
+    assert set(map(tuple, said.values())) == {(f"1 of 1 {reason}",)} and {"radius", "dimension", "axis"} <= set(said)
     report = compose(model_of(study))
     (listed,) = [block for part in report.sections for block in part.blocks if getattr(block, "name", "") == "missing"]
     rows = {row[0].split()[0]: row[3:] for row in listed.rows}
-    assert rows["R"] == rows["D"] == ("inside_cone", MEANINGS["inside_cone"])
+    assert rows["R"] == rows["D"] == (reason, MEANINGS[reason])
     assert "alpha" not in rows
 
 

@@ -35,6 +35,7 @@ MEANINGS = {
     "no_eval_set": "no evaluation set belongs to the task: pass eval_sets={name: number of its task}",
     "inside_cone": "the points' cone holds more than 5 % of all directions: anchors are then the solver's choice",
     "unsolved": "more than 5 % of the projections could not be solved to a KKT residual of 1e-9",
+    "not_unique": "in more than 5 % of the draws other anchors are as good: they are then the solver's choice",
 }
 """Why a value is missing, and what that means. New ones are appended: a code never changes."""
 REASONS = tuple(MEANINGS)

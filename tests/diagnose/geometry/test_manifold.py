@@ -411,7 +411,7 @@ class TestInsideTheCone:
         t, y = directions(200, 3, 0), dichotomies("uniform", 200, 2, 0)
         alone, thrice = (measured(np.repeat(points, k, axis=0), np.repeat(labels, k), t, y) for k in (1, 3))
         inside = np.linalg.norm(t - cone.project(cone.manifolds(points, labels), t, y).points(), axis=1) < 1e-9
-        assert inside.mean() > 0.05 and float(thrice["nonunique_share"]) > 0.1
+        assert inside.mean() > 0.05
         assert reasons(alone) == reasons(thrice) == {} and float(thrice["inside_share"]) == 0
         for name in SCALARS:
             np.testing.assert_allclose(thrice[name], alone[name], rtol=1e-9, atol=1e-12, err_msg=name)
@@ -493,8 +493,8 @@ def test_one_pair_of_draws_has_no_error() -> None:
     assert reasons(found) == {} and "standard error" in found["capacity"].note
 
 
-def test_share_of_draws_with_other_solutions() -> None:
-    """In three dimensions the cones of many points hold many t, whose coefficients are then free."""
+def test_share_of_draws_with_other_anchors() -> None:
+    """In three dimensions the cones of many points hold many t, whose anchors are then free."""
     points, labels = relu_points(manifolds=2, size=20, dimension=3)
     points = points + np.random.default_rng(0).standard_normal(points.shape) * 3
     found = cone.project(cone.manifolds(points, labels), directions(50, 3, 0), dichotomies("uniform", 50, 2, 0))
@@ -503,9 +503,6 @@ def test_share_of_draws_with_other_solutions() -> None:
     told = manifold_geometry(points, labels, n_t=50)
     assert float(told["nonunique_share"]) == pytest.approx(inside.mean())
     assert float(manifold_geometry(*relu_points(), n_t=50)["nonunique_share"]) == 0
-    points, labels = relu_points()
-    twice = manifold_geometry(np.concatenate([points, points]), np.concatenate([labels, labels]), n_t=50)
-    assert float(twice["nonunique_share"]) == 1
 
 
 def test_what_cannot_be_asked() -> None:

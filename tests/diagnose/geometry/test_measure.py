@@ -170,23 +170,28 @@ def test_share_of_draws_with_other_solutions_is_beside_the_others(run: waterjar.
 
 
 def test_anchors_that_are_a_choice_are_missing_in_the_table(tmp_path: Path) -> None:
-    """In layer `few` of three units the cone of 24 points is everything; in layer `one` it is not."""
+    """In layer `few` of three units the cone of 24 points is everything, in `same` points are parallel."""
     with waterjar.Recorder(tmp_path / "run", {}, seeds=[7, 8], eval_sets={"a": 0, "b": 0}, tasks=["first"]) as recorder:
         recorder.once("probe_samples", label=LABELS)
         few = np.random.default_rng(1).standard_normal((2, 2, 12, 3))
+        same = np.random.default_rng(1).standard_normal((2, 2, 12, 40))
+        same[:, 1] = 2 * same[:, 0]
         recorder.log(
             train_task="first", epoch=0, performance={"accuracy": np.zeros((2, 2))},
-            snapshot={"features": {"few": few, "one": FEATURES[0]}},
+            snapshot={"features": {"few": few, "same": same, "one": FEATURES[0]}},
         )  # fmt: skip
     found = geometry.measure(waterjar.open_run(tmp_path / "run"), **SETTINGS)
-    of_few, of_one = found.sel(layer="few"), found.sel(layer="one")
+    of_few, of_same, of_one = (found.sel(layer=name) for name in ("few", "same", "one"))
     for name in ("radius", "axis_alignment", "capacity_approx", "utility", "inactive_share", "manifold_dimension"):
         assert {REASONS[code] for code in of_few[f"{name}_reason"].values.ravel()} == {"inside_cone"}, name
+        assert {REASONS[code] for code in of_same[f"{name}_reason"].values.ravel()} == {"not_unique"}, name
         assert np.isfinite(of_one[name]).all(), name
     assert np.isfinite(of_few["capacity"]).all() and np.isfinite(of_few["capacity_se"]).all()
     assert (of_few["inside_share"] > 0.9).all() and (of_one["inside_share"] == 0).all()
+    assert np.isfinite(of_same["capacity"]).all() and (of_same["inside_share"] == 0).all()
+    assert (of_same["nonunique_share"] > 0.9).all() and (of_one["nonunique_share"] == 0).all()
     assert (found["left_out_draws"] == 0).all()
-    assert {REASONS[code] for code in found["radius_final_reason"].values} == {"inside_cone"}
+    assert {REASONS[code] for code in found["radius_final_reason"].values} == {"not_unique"}
 
 
 def test_what_goes_together_by_arithmetic() -> None:

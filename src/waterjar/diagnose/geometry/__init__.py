@@ -87,7 +87,7 @@ def measure(
     Each measure with its standard error over draws (`<name>_se`), `simulated_capacity` with bounds,
     `capacity_relative_error` = |simulated - capacity| / capacity; over (repeat, snapshot, layer, manifold) per manifold
     its dimension, radius, share of inactive draws; `nonunique_share` and `inside_share`, the shares of draws with other
-    coefficients as good and with t inside the cone, and `left_out_draws`, how many were not solved (see `Geometry`).
+    anchors as good and of those with t inside the cone, and `left_out_draws`, how many were not solved: see `Geometry`.
     `<name>_final` (repeat): at the last snapshot, the mean over layers.
     """
     raise AssertionError
@@ -101,6 +101,6 @@ FAMILY = Family(
     {SnapshotGeometry: ("repeat", "snapshot", "layer")},
     RunSnapshots,
     measure,
-    version=4,
+    version=5,
     in_pieces=True,
 )

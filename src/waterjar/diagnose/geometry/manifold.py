@@ -21,13 +21,13 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from waterjar.diagnose.geometry.choice import has_other_anchors, is_inside
 from waterjar.diagnose.geometry.cone import (
     KKT_LIMIT,
     Floats,
     Integers,
     Manifolds,
     Projections,
-    kinds,
     manifolds,
     project,
 )
@@ -36,7 +36,6 @@ from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
 from waterjar.diagnose.geometry.estimates import SCALARS, shifts, summary
 from waterjar.diagnose.geometry.inputs import Rng, at_least, checked_rng
 from waterjar.diagnose.geometry.solver import anchors as kernel
-from waterjar.diagnose.geometry.solver.uniqueness import ONE_OF_MANY
 from waterjar.diagnose.geometry.workspace import room
 from waterjar.diagnose.result import Result
 from waterjar.errors import WaterjarError, unknown_name
@@ -53,9 +52,7 @@ OF_PROJECTIONS = ("nonunique_share", "inside_share", "left_out_draws", "support"
 NUMBERS = (*SCALARS, *PER_MANIFOLD, *PAIRS, *OF_PROJECTIONS)
 """All numbers of a geometry, by name."""
 FEW = 0.05
-"""The share of draws that may be left out unsolved, or have a t inside the cone, before numbers are missing for it."""
-INSIDE = 1e-9
-"""t is inside the cone where |t - p| is below this share of |t|, but for its part that is orthogonal to all points."""
+"""The share of draws that may be left out unsolved, or have other anchors as good; above it numbers are missing."""
 _NO_ERROR = "one pair of draws alone has no standard error, nor has a radius of zero"
 
 
@@ -70,17 +67,16 @@ class Geometry(Mapping[str, Result]):
     | center_cosine, axis_cosine | (manifold, manifold), axes over the draws in which both are not zero |
     | center_axis_cosine | (centre's manifold, axis' manifold) |
     | center_inner, axis_inner, center_axis_inner | the same with absolute inner products |
-    | nonunique_share | share of draws in which lam is not the only solution |
-    | inside_share | share of draws in which t is inside the cone, and the anchors are one choice of many |
+    | nonunique_share | share of draws in which other anchors are as good |
+    | inside_share | share of draws in which they are because t is inside the cone |
     | left_out_draws | number of draws that could not be solved (KKT residual above 1e-9), and count in no mean |
     | support | mean number of points with a positive coefficient |
     | kkt | largest scaled residual of the projections that count |
 
-    Where lam is not the only solution, a point outside the support has u . (t - p) = 0 up to rounding and depends on
-    the support. Capacity is the same for all solutions. A point that stands twice changes no anchor. Where t, or the
-    part of it in the span of the points, is inside the cone, all points are such points, and the anchors are whatever
-    the solver takes: where that is so in more than 5 % of the draws, all that is made of anchors is missing
-    (`inside_cone`).
+    Capacity is made of p, which is the only one. Anchors are made of lam, which is not where points on p's face depend
+    on each other (see `choice`): they are then whatever the solver takes. Where that is so in more than 5 % of the
+    draws, all that is made of anchors is missing: as `inside_cone` if t, or its part in the span of the points, is
+    inside the cone in more than 5 %, else as `not_unique`. A point that stands twice in its manifold changes no anchor.
     """
 
     numbers: Mapping[str, Any]
@@ -200,39 +196,25 @@ def geometry_of(
     kernel.measure_draws(own, mixed, centers, along, used, draws, table, parts, solved, sums)
     shift = shifts(found, support, (own, mixed, centers), to_center, used, draws, solved)
     result: dict[str, Any] = summary(found.square, (table, parts, sums), used, active, centers, draws, shift, paired)
-    kept, free = len(found.t), kinds(found) == ONE_OF_MANY
-    inside = _count_inside(found, np.flatnonzero(free)) if free.any() else 0
+    kept, other = len(found.t), np.flatnonzero(has_other_anchors(found))
+    inside = int(is_inside(found, other).sum()) if len(other) else 0
     result.update(
-        nonunique_share=int(free.sum()) / kept,
+        nonunique_share=len(other) / kept,
         inside_share=inside / kept,
         left_out_draws=float(n - kept),
         support=int(found.count.sum()) / kept,
         kkt=float(found.residual.max()),
     )
     _scale_back(result, of.exponent)
-    if inside <= FEW * kept:
+    if len(other) <= FEW * kept:
         return Geometry(result, of.names, of.sizes, *asked)
-    note = f"t is inside the cone in {inside} of {kept} draws, where many anchors are as good: these are one choice"
-    chosen = _missing(of, "inside_cone", note, *asked)
+    reason, note = "not_unique", f"other anchors are as good in {len(other)} of {kept} draws: these are one choice"
+    if inside > FEW * kept:
+        reason = "inside_cone"
+        note = f"t is inside the cone in {inside} of {kept} draws, where many anchors are as good: these are one choice"
+    chosen = _missing(of, reason, note, *asked)
     stays = {name: result[name] for name in (*OF_PROJECTIONS, "capacity", "capacity_se")}
     return replace(chosen, numbers={**chosen.numbers, **stays})
-
-
-def _count_inside(found: Projections, draws: Integers) -> int:
-    """In how many of these draws t is inside the cone, and its coefficients are not the only ones.
-
-    They are if every point is in the support, but for those that stand twice in their manifold.
-    """
-    of, some = found.of, found.only(draws)
-    rest = some.t - some.points()
-    near = np.flatnonzero(np.abs(rest @ of.units.T).max(axis=1, initial=0.0) <= INSIDE * some.scale)
-    if len(near) == 0:
-        return 0
-    _, lengths, axes = np.linalg.svd(of.units, full_matrices=False)
-    span = axes[lengths > lengths[0] * max(of.units.shape) * np.finfo(np.float64).eps]  # dead units have no part in it
-    inside = np.linalg.norm(rest[near] @ span.T, axis=1) <= INSIDE * some.scale[near]
-    distinct = len(np.unique(np.column_stack([of.owner, of.points + 0.0])[of.norms > 0], axis=0))
-    return int((inside & (some.count[near] < distinct)).sum())
 
 
 def _scale_back(result: dict[str, Any], exponent: int) -> None:

@@ -71,12 +71,12 @@ _MEASURES = {
 _BESIDE = {
     "capacity": {
         "nonunique_share": Beside(
-            long_name="share of draws in which the anchors' coefficients are not unique",
-            attributes={"comment": "capacity is the same for all; a point that stands twice changes no anchor"},
+            long_name="share of draws in which the anchors are not unique",
+            attributes={"comment": "capacity is the same for all of them; above 5 % what is made of them is missing"},
         ),
         "inside_share": Beside(
-            long_name="share of draws in which t is inside the cone",
-            attributes={"comment": "anchors are the solver's choice there: above 5 % what is made of them is missing"},
+            long_name="share of draws in which the anchors are not unique because t is inside the cone",
+            attributes={"comment": "counted in nonunique_share, too"},
         ),
         "left_out_draws": Beside(
             long_name="draws that count in no mean",
