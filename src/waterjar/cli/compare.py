@@ -239,7 +239,7 @@ def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
             "Seeds that never reach the threshold have no AD; ad_restricted counts them, up to the shorter budget"
         )
     said |= {f"{line['group']}: {line['baseline_note']}" for _, line in compared.iterrows() if line["baseline_note"]}
-    print_rich(*lines, *sorted(said), *warnings_of(found))
+    print_rich(*lines, *sorted(said), *(line for line in warnings_of(found) if line not in said))
 
 
 def _latex(compared: pd.DataFrame, found: Diagnosis) -> str:

@@ -59,6 +59,7 @@ def read_curves(
     untouched = len(index) > 0 and epoch[0] == 0
     return TaskCurves(
         tasks=tasks,
+        trained=trained,
         eval_sets=chosen,
         network=network,
         overall=overall,

@@ -112,7 +112,7 @@ FAMILY = Family(
     inputs={Pair: ("repeat",)},
     load=Cell,
     signature=measure,
-    version=4,
+    version=5,
     compared=True,
     check=check_power,
 )

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import xarray as xr
 
 from waterjar.diagnose.result import RUN_ENDED, Result
 from waterjar.diagnose.rigidity.guessing import LUCK, above_guessing, luck_limit
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.side import Side
+
+EPOCHS_TRAINED = "epochs trained"
+"""The head of the row that `epochs_trained` is."""
 
 
 def budget_note(pair: Pair) -> str:
@@ -21,6 +25,21 @@ def budget_note(pair: Pair) -> str:
         f"recorded are {own:g} epochs of it and {theirs:g} of the baseline: PD and SFR_rel compare the two at the ends "
         f"of their own training, only ad_restricted is cut at {pair.budget:g}"
     )
+
+
+def epochs_trained(result: xr.Dataset) -> dict[str, str]:
+    """Name of a cell -> the epochs recorded of it, and of its baseline where these differ, for a row of a table.
+
+    Empty where every learner was trained as long as its baseline.
+    """
+    if not any(result["budget_note"].values):
+        return {}
+    said = {}
+    for name, note, own, theirs in zip(
+        *(result[key].values for key in ("name", "budget_note", "learner_budget", "baseline_budget")), strict=True
+    ):
+        said[str(name)] = f"{own:g}, baseline {theirs:g}" if note else f"{own:g}" if math.isfinite(own) else "–"
+    return said
 
 
 def remarks(pair: Pair) -> str:

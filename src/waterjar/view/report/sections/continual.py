@@ -53,7 +53,7 @@ def blocks(model: Model) -> list[Block]:
 
 
 def _notes(model: Model) -> list[Block]:
-    said = model.diagnosis.notes()
+    said = model.diagnosis.notes("continual")
     return [Text("About tasks and chance:"), Items(tuple(said))] if said else []
 
 
