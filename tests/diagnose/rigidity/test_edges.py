@@ -160,6 +160,9 @@ class TestAnotherOrderThanDeclared:
         for metric in rigidity.FAMILY.metrics.values():
             if metric.name in right:
                 np.testing.assert_array_equal(found[metric.name].values, right[metric.name].values, metric.name)
+        per_task = [{"t1": 0.9, "t2": 0.1, "t3": 0.9}[task] for task in tasks]
+        share = [cell(rigidity.measure(study, chance=one), "sgd")["reliance_share"].values for one in (per_task, 0.1)]
+        assert share[0].tolist() == share[1].tolist() and np.isfinite(share[0]).all()
         part = cell(found, "sgd")
         assert part["ad"].values.tolist() == [1, 1, 1] and str(part["order_note"].values) == note
         assert not right["order_note"].values.any()
@@ -208,8 +211,9 @@ class TestFloor:
         assert told["reliance_share"].values == pytest.approx([0.6 / 0.75, 0.5 / 0.65, 0.4 / 0.55])
         per_task = cell(measured(tmp_path, chance=[0.5, 0.05]), "derpp")
         assert per_task["reliance_share"].values.tolist() == told["reliance_share"].values.tolist()
-        with pytest.raises(WaterjarError, match=r"chance=\[0.5\]: one number, or one for every task of .* \(0 to 1\)"):
-            measured(tmp_path, chance=[0.5])
+        for wrong in ([0.5], [0.5, 0.05, 0.05], []):
+            with pytest.raises(WaterjarError, match=r"chance=\[.*\]: expected one number, or one for .* which has 2"):
+                measured(tmp_path, chance=wrong)
 
     def test_the_share_by_hand(self) -> None:
         assert float(reliance_share(0.75, 0.15, 0.05)) == pytest.approx(0.6 / 0.7)

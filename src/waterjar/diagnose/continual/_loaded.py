@@ -14,6 +14,7 @@ from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Direction, Metric
 from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED, Result
+from waterjar.diagnose.settings import check_chance
 from waterjar.diagnose.training_order import order_note
 from waterjar.run.schema import REASON
 
@@ -23,6 +24,7 @@ _OTHER_WAY: dict[Direction, Direction] = {"higher": "lower", "lower": "higher", 
 
 def load_group(unit: Unit, group: str, settings: Any) -> xr.Dataset | None:
     """The few arrays of a group that the family reads: curves are thin, but the groups they stand in need not be."""
+    check_chance(settings.chance, len(unit.runs[0].attributes["tasks"]), str(unit.runs[0].path))
     read = variable_read(settings)
     return unit.load(group, {*_COORDINATES, read, read + REASON})
 

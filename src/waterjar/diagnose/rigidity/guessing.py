@@ -12,7 +12,6 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.measuring import Unit
-from waterjar.errors import WaterjarError
 from waterjar.run.accuracies import TOLERANCE
 
 LUCK = 0.99
@@ -36,8 +35,8 @@ class Guessing:
         return float(np.fmax.reduce(known))
 
 
-def guessing_of(unit: Unit, dataset: xr.Dataset, eval_sets: Mapping[str, str], settings: Any) -> Guessing:
-    """What the runs of a cell tell of guessing; `eval_sets` has the set of each role."""
+def guessing_of(unit: Unit, dataset: xr.Dataset, eval_sets: Mapping[str, str], settings: Any, task: int) -> Guessing:
+    """What the runs of a cell tell of guessing; `eval_sets` has the set of each role, `task` was trained last."""
     classes = {role: _classes_present(dataset, label) for role, label in eval_sets.items()}
     told = [run.attributes.get("eval_sizes") or {} for run in unit.runs]
     sizes = {
@@ -45,23 +44,16 @@ def guessing_of(unit: Unit, dataset: xr.Dataset, eval_sets: Mapping[str, str], s
         for role, label in eval_sets.items()
         if all(one.get(label) for one in told)
     }
-    return Guessing(_chance(unit, settings), {role: n for role, n in classes.items() if n}, sizes)
+    return Guessing(_chance(unit, settings, task), {role: n for role, n in classes.items() if n}, sizes)
 
 
-def _chance(unit: Unit, settings: Any) -> float:
-    """Chance on the last task: as told, else 1/K of the K classes that all compete; NaN where it is not known."""
-    about = unit.runs[0].attributes
+def _chance(unit: Unit, settings: Any, task: int) -> float:
+    """Chance on a task: as told, else 1/K of the K classes that all compete; NaN where it is not known."""
     if isinstance(settings.chance, tuple):
-        last = len(about.get("tasks") or [0]) - 1
-        if len(settings.chance) <= last:
-            raise WaterjarError(
-                f"rigidity: chance={list(settings.chance)}: one number, or one for every task of {unit.title} "
-                f"(0 to {last}), of which that of the last counts"
-            )
-        return float(settings.chance[last])
+        return float(settings.chance[task])
     if settings.chance is not None:
         return float(settings.chance)
-    known = about.get("classes")
+    known = unit.runs[0].attributes.get("classes")
     of_task = settings.variable.startswith("task_")  # only some classes compete, and how many is not recorded
     return math.nan if of_task or not known else 1 / len(known)
 

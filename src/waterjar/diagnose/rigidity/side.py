@@ -17,6 +17,7 @@ from waterjar.diagnose.measuring import Unit
 from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, RUN_ENDED, Codes, Floats
 from waterjar.diagnose.rigidity.curves import check_epochs
 from waterjar.diagnose.rigidity.guessing import Guessing, guessing_of
+from waterjar.diagnose.settings import check_chance
 from waterjar.diagnose.training_order import order_note, order_of_training
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.accuracies import check_accuracies
@@ -87,6 +88,8 @@ class LastPhase(NamedTuple):
     """Where its evaluations stand, from the one before it began on."""
     epochs: Floats
     """Its effective epochs, from 0 on."""
+    task: int
+    """Its place among the tasks as declared."""
     note: str = ""
     """What is to be said where it is not the task that was declared last; else empty."""
 
@@ -119,7 +122,7 @@ def last_phase(dataset: xr.Dataset, normal: str, tasks: Sequence[str], name: str
             "expected its evaluation sets, by name in eval_sets={...}"
         )
     rows = np.concatenate([np.flatnonzero(effective == 0)[-1:], own])
-    return LastPhase(rows, check_epochs(effective[rows], rows.size, f"{name}: effective_epoch"))
+    return LastPhase(rows, check_epochs(effective[rows], rows.size, f"{name}: effective_epoch"), declared)
 
 
 def _is_last(dataset: xr.Dataset, normal: str, trained: Sequence[int], declared: int) -> bool:
@@ -145,7 +148,8 @@ def _another_last(
     never = "" if len(tasks) - 1 in trained else f"{tasks[-1]}, declared as the last task, was not trained"
     note = order_note(trained, tasks) or f"{never}: {tasks[trained[-1]]} counts as the last one"
     epochs = np.where(np.isin(np.arange(len(epochs)), within), epochs, 0.0)[rows]
-    return LastPhase(rows, check_epochs(epochs, rows.size, f"{name}: epoch of {tasks[trained[-1]]}"), note)
+    checked = check_epochs(epochs, rows.size, f"{name}: epoch of {tasks[trained[-1]]}")
+    return LastPhase(rows, checked, trained[-1], note)
 
 
 def read_side(unit: Unit, settings: Any) -> Side:
@@ -168,7 +172,8 @@ def read_side(unit: Unit, settings: Any) -> Side:
             f"Name them with eval_sets={{'{absent[0]}': ...}} if they are there under other names.{last}"
         )
     tasks = unit.runs[0].attributes.get("tasks") or range(int(dataset["train_task_index"].values.max()) + 1)
-    rows, effective, note = last_phase(dataset, eval_sets["normal"], [str(task) for task in tasks], name)
+    check_chance(settings.chance, len(tasks), name)
+    rows, effective, task, note = last_phase(dataset, eval_sets["normal"], [str(one) for one in tasks], name)
     values: dict[str, Floats] = {}
     reasons: dict[str, Codes] = {}
     # the lab keeps weights by the plain accuracy on the validation set; the same rule gives the same checkpoint
@@ -187,7 +192,7 @@ def read_side(unit: Unit, settings: Any) -> Side:
             check_accuracies(values[role], f"{name}: {chosen} on {label}")
     steps = np.asarray(dataset["step"].values, np.int64)[rows]
     seeds = np.atleast_1d(np.asarray(dataset["seed"].values, np.int64))
-    guessing = guessing_of(unit, dataset, eval_sets, settings)
+    guessing = guessing_of(unit, dataset, eval_sets, settings, task)
     return Side(name, seeds, effective, steps, values, reasons, guessing, note)
 
 
