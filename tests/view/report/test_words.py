@@ -141,6 +141,11 @@ def test_estimates_say_what_is_not_there() -> None:
     assert estimate(NAN, NAN, NAN, 2) == "–\nn = 2"
     assert estimate(-0.0001, -0.2, 0.2) == "0.000\n[−0.200, 0.200]"
     assert estimate(2e6, 1e6, 3e6, 3, "byte") == "2 MB\n[1 MB, 3 MB], n = 3"
+    # a norm may be tiny and still differ between seeds; beside a size of 1 that is rounding
+    assert estimate(2e-34, 1e-34, 5e-34, 3) == "2 × 10⁻³⁴\n[1 × 10⁻³⁴, 5 × 10⁻³⁴], n = 3"
+    assert estimate(2e-34, 1e-34, 5e-34, 3, scale=1.0) == "0.000\nthe same in all 3 seeds"
+    assert estimate(1e-16, -4e-16, 6e-16, 3, scale=size_of(find_metric("ad"))) == "0.000\nthe same in all 3 seeds"
+    assert estimate(2e-13, 2e-13, 2e-13, 3) == "2 × 10⁻¹³\nthe same in all 3 seeds"
     assert estimate(0.06, 0.06, 0.06 + 1e-17, 3) == "0.060\nthe same in all 3 seeds"
     assert estimate(1.0, 1.0, 1.0) == "1.000\nspread unknown"
     assert one_line(estimate(1.0, 1.0, 1.0, 2)) == "1.000, the same in all 2 seeds"
