@@ -15,7 +15,7 @@ from waterjar.diagnose.measuring import Unit
 from waterjar.run.accuracies import TOLERANCE
 
 LUCK = 0.99
-"""How often guessing stays below the limit that accuracy has to exceed, where the size of the set is known."""
+"""How often guessing, in all seeds, stays below the limit that accuracy has to exceed, with the size of the set."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,17 @@ def _classes_present(dataset: xr.Dataset, label: str) -> int:
     return 0
 
 
-def luck_limit(level: float, size: int) -> float:
-    """The accuracy that guessing at this level exceeds in at most 1 % of sets of this size, by the binomial.
+def luck_limit(level: float, size: int, seeds: int = 1) -> float:
+    """The accuracy that the best of so many seeds exceeds by guessing in at most 1 % of cases, by the binomial.
 
-    >>> round(luck_limit(0.1, 100), 2)
-    0.18
+    Each seed is another try, so that each stays below with a probability of 0.99^(1 / seeds) (Sidak 1967).
+
+    >>> round(luck_limit(0.1, 100), 2), round(luck_limit(0.1, 100, seeds=20), 2)
+    (0.18, 0.21)
     """
     from scipy.stats import binom  # noqa: PLC0415 - scipy.stats takes its time
 
-    return float(binom.ppf(LUCK, size, level)) / size
+    return float(binom.ppf(LUCK ** (1 / seeds), size, level)) / size
 
 
 def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confidence: float) -> bool | None:
@@ -98,15 +100,15 @@ def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confid
 def shown_above(accuracies: ArrayLike, level: float, size: int | None, confidence: float) -> bool | None:
     """Whether accuracies, one per seed, are shown to be above a level; None of one seed alone, or of an unknown level.
 
-    With the size of the set: whether any seed exceeds what luck allows. Without: whether the mean over seeds does, by a
-    one-sided t interval; equal seeds show it when there are as many as `equal_seeds_needed` says.
+    With the size of the set: whether any seed exceeds what luck allows the best of them. Without: whether the mean over
+    seeds does, by a one-sided t interval; equal seeds show it when there are as many as `equal_seeds_needed` says.
     """
     values = np.asarray(accuracies, np.float64)
     known = values[np.isfinite(values)]
     if not known.size or math.isnan(level):
         return None
     if size:
-        return bool((known > luck_limit(level, size)).any())
+        return bool((known > luck_limit(level, size, known.size) + TOLERANCE).any())
     if known.size == 1:
         return None
     from scipy.stats import t  # noqa: PLC0415

@@ -76,7 +76,7 @@ def nobody_learned(pair: Pair) -> str:
         return ""
     who = f"Neither {sides[0].name} nor {sides[1].name} has" if len(sides) > 1 else f"{sides[0].name} has not"
     means = " and ".join(_accuracies(end) for end in ends[: len(sides)])
-    return f"{who} learned the shortcut classes: accuracy {means}, where {_of_guessing(sides[0], pair)}."
+    return f"{who} learned the shortcut classes: accuracy {means}, where {_of_guessing(sides[0], ends[0], pair)}."
 
 
 def _sides(pair: Pair) -> list[Side]:
@@ -92,10 +92,13 @@ def _accuracies(found: Result) -> str:
     return f"{values.mean():.3f} ({values.min():.3f} to {values.max():.3f})"
 
 
-def _of_guessing(side: Side, pair: Pair) -> str:
+def _of_guessing(side: Side, end: Result, pair: Pair) -> str:
     """What guessing would have, and how it was told apart from that."""
     level, size = side.guessing.level("normal"), side.guessing.sizes.get("normal")
     guess = f"guessing has {level:.3f}"
     if size:
-        return f"{guess} (with {size} images up to {luck_limit(level, size):.3f} in {100 * LUCK:g} of 100 cases)"
+        seeds = int(np.isfinite(end.value).sum())
+        best = f"the best of {seeds} seeds" if seeds > 1 else "it"
+        limit = f"{luck_limit(level, size, seeds):.3f} with {size} images"
+        return f"{guess} ({best} up to {limit} in {100 * LUCK:g} of 100 cases)"
     return f"{guess} (by a one-sided {100 * pair.settings.confidence:g} % t interval over seeds)"
