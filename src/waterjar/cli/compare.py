@@ -173,8 +173,10 @@ def _cells(line: pd.Series) -> list[str]:
     scale = max(size_of(find_metric(line["metric"])), abs(line["mean"]) if line["n"] else 0.0)
 
     def told(name: str, low: str, high: str, n: int | None = None) -> str:
-        size = 0.0 if name == "effect_size" else scale
-        alike = name == "mean" and not no_width(line[low], line[high])  # n has a column; said where all are the same
+        size = 1.0 if name == "effect_size" else scale
+        alike = name == "mean" and not no_width(
+            line[low], line[high], scale
+        )  # n has a column; said where all are the same
         return one_line(estimate(line[name], line[low], line[high], None if alike else n, scale=size))
 
     mean = told("mean", "low", "high", int(line["n"]))
@@ -239,7 +241,7 @@ def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
             "Seeds that never reach the threshold have no AD; ad_restricted counts them, up to the shorter budget"
         )
     said |= {f"{line['group']}: {line['baseline_note']}" for _, line in compared.iterrows() if line["baseline_note"]}
-    print_rich(*lines, *sorted(said), *warnings_of(found))
+    print_rich(*lines, *sorted(said), *(line for line in warnings_of(found) if line not in said))
 
 
 def _latex(compared: pd.DataFrame, found: Diagnosis) -> str:

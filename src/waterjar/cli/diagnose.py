@@ -70,22 +70,26 @@ def print_diagnosis(found: Diagnosis, rows: pd.DataFrame) -> None:
     """Tables by family, verdicts, warnings, and where the results came from."""
     from waterjar.diagnose.over_seeds import cells_over_seeds, interval_words  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.registry import families  # noqa: PLC0415
+    from waterjar.diagnose.rigidity.remarks import epochs_trained  # noqa: PLC0415
 
+    result = found.results.get("rigidity")
+    trained = {} if result is None else epochs_trained(result)
     for name, family in families().items():
         part = rows[rows.family == name]
         if not part.empty:
             level = found.confidence(name)
             means = cells_over_seeds(part, level, found.declared)
             title = f"{family.title} (mean over seeds, {interval_words(means['interval'], level)})"
-            print_rich(*_tables(title, means, found))
+            print_rich(*_tables(title, means, found, trained if name == "rigidity" else {}))
     said = found.sentences()
     if said:
         print_rich(*(f"{name}: {sentence}" for name, sentence in said.items()), "")
     print_rich(*warnings_of(found), *origin_of(found))
 
 
-def _tables(title: str, rows: pd.DataFrame, found: Diagnosis) -> list[Any]:
-    """Metrics down, cells across; more cells than fit on a page go into further tables."""
+def _tables(title: str, rows: pd.DataFrame, found: Diagnosis, trained: dict[str, str]) -> list[Any]:
+    """Metrics down, cells across, below them the epochs trained; cells that do not fit go into further tables."""
+    from waterjar.diagnose.rigidity.remarks import EPOCHS_TRAINED  # noqa: PLC0415
     from waterjar.view.numbers import estimate_or_reason, one_line  # noqa: PLC0415
 
     cells = list(dict.fromkeys(rows["name"]))
@@ -99,4 +103,6 @@ def _tables(title: str, rows: pd.DataFrame, found: Diagnosis) -> list[Any]:
             texts = [one_line(estimate_or_reason(known.get((name, cell)), declared, declared.units)) for cell in shown]
             if set(texts) != {"–"} or len(cells) <= _MOST_CELLS:
                 row(made[-1], declared.label, *texts)
+        if trained:
+            row(made[-1], EPOCHS_TRAINED, *(trained[cell] for cell in shown))
     return made

@@ -56,11 +56,12 @@ def command(
         ["group", setting, "mean", "n", ""],
     )
     for _, line in means.iterrows():
-        n = int(line["n"]) if no_width(line["low"], line["high"]) else None  # it has a column
-        mean = one_line(estimate(line["mean"], line["low"], line["high"], n, declared.units, scale=size_of(declared)))
+        scale = size_of(declared)
+        n = int(line["n"]) if no_width(line["low"], line["high"], scale) else None  # it has a column
+        mean = one_line(estimate(line["mean"], line["low"], line["high"], n, declared.units, scale=scale))
         row(made, line["group"], line["value"], mean, line["n"], line["reason"])
     lines = [
-        f"{line['group']}: Spearman {one_line(estimate(line['r'], line['low'], line['high']))}, "
+        f"{line['group']}: Spearman {one_line(estimate(line['r'], line['low'], line['high'], scale=1.0))}, "
         f"p {number(line['p_value'])}"
         for _, line in trends.iterrows()
     ]

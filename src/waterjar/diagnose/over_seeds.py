@@ -178,12 +178,13 @@ def _bounds(values: Floats, band: str, within: tuple[float, float]) -> tuple[Flo
 def seed_variables(metric: Metric, values: xr.Variable, codes: np.ndarray, confidence: float) -> dict[str, xr.Variable]:
     """`<name>_mean`, `_std`, `_low`, `_high` and `_n` of a metric's one number per seed (repeat,), for a Dataset.
 
+    How the mean is bounded may differ between cells: `<name>_interval` says it of each, as a key of `INTERVALS`.
     Without any seed the mean is missing for the reason that most of them have. One seed has a mean, and neither spread
     nor interval: `undefined`.
     """
     name, told = metric.scalar, [REASONS[code] for code in codes]
     found = over_seeds(values.values, told, confidence, **metric.bounding)
-    level = f"bound of the {interval_words([found.interval], confidence)} of the mean"
+    level = f"bound of the {100 * confidence:g} % interval of the mean"
     words = {
         "mean": "mean over seeds",
         "std": "standard deviation over seeds, ddof 1",
@@ -192,7 +193,9 @@ def seed_variables(metric: Metric, values: xr.Variable, codes: np.ndarray, confi
         "n": "seeds with a value",
     }
     nothing = int(np.bincount(codes).argmax()) if found.n == 0 else UNDEFINED
-    made: dict[str, xr.Variable] = {}
+    ways = ", ".join(f"{key}: {words}" for key, words in INTERVALS.items())
+    about = {"long_name": f"{name}: how the mean is bounded", "comment": ways}
+    made = {f"{name}_interval": xr.Variable([], np.array(found.interval, object), about)}
     for end, text in words.items():
         number = np.array(float(getattr(found, end)))
         attributes = {"long_name": f"{name}: {text}", "units": "seed" if end == "n" else metric.units}

@@ -58,6 +58,14 @@ Names = Annotated[
 ]
 
 
+def check_chance(chance: object, tasks: int, where: str) -> None:
+    """Refuse a list of chances that is not one for every task that a run declares."""
+    if isinstance(chance, tuple) and len(chance) != tasks:
+        raise WaterjarError(
+            f"chance={list(chance)}: expected one number, or one for every task of {where}, which has {tasks}"
+        )
+
+
 def settings_of(family: str) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]:
     """Make a function whose signature has the settings of a family measure that family.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -28,6 +29,7 @@ from waterjar.run.study import Study
 
 _OF_LOSSES = ("long_name", "direction", "units")
 """What a result may say of a metric otherwise than its declaration, which is that of accuracies."""
+_NOTES = ("order_note", "chance_note", "budget_note")
 COLUMNS = ("family", "metric", "cell", "name", "scenario", "seed", "value", "reason")
 Watch = Callable[[str, float, int], None]
 """Called with a family's name, how many of its units are done, and how many there are."""
@@ -89,16 +91,15 @@ class Diagnosis:
                         said[str(name)] = f"{said[str(name)]} {sentence}" if str(name) in said else str(sentence)
         return said
 
-    def notes(self) -> list[tuple[str, str]]:
-        """(name of a cell, what is to be said of the order of its tasks or of chance), where there is something."""
-        said: list[tuple[str, str]] = []
-        result = self.results.get("continual")
-        if result is None:
-            return said
-        for i, name in enumerate(result["name"].values):
-            for key in ("order_note", "chance_note"):
-                said += [(str(name), str(note)) for note in dict.fromkeys(result[key].values[i].tolist()) if note]
-        return said
+    def notes(self, family: str | None = None) -> list[tuple[str, str]]:
+        """(name of a cell, what is to be said of tasks, chance, unequal training); of one family, or of all."""
+        said: dict[tuple[str, str], None] = {}
+        for name, result in self.results.items():
+            for key in _NOTES if family in (None, name) else ():
+                if key in result:
+                    for cell, found in zip(result["name"].values, result[key].values, strict=True):
+                        said |= {(str(cell), str(note)): None for note in np.atleast_1d(found) if note}
+        return list(said)
 
     def plain(self, rows: pd.DataFrame | None = None) -> dict[str, Any]:
         """All of it as plain data for JSON; `rows` are those of `table` that are wanted."""

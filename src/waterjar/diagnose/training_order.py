@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,3 +30,15 @@ def order_of_training(index: NDArray[np.integer[Any]], steps: NDArray[np.integer
                 "its own, in tasks=[...]"
             )
     return tuple(visits)
+
+
+def order_note(trained: Sequence[int], names: Sequence[str]) -> str:
+    """What is to be said where tasks were trained in another order than declared; else nothing.
+
+    >>> order_note([1, 0], ["a", "b"]), order_note([0, 2], ["a", "b", "c"])
+    ('trained in the order b, a, declared as a, b: the recorded order counts', '')
+    """
+    if list(trained) == sorted(trained):
+        return ""
+    recorded = ", ".join(names[task] for task in trained)
+    return f"trained in the order {recorded}, declared as {', '.join(names)}: the recorded order counts"

@@ -85,7 +85,7 @@ def estimate(
         return _NONE + (f"\n{seeds}" if n else "")
     if math.isnan(low) or math.isnan(high):
         return quantity(mean, units) + (f"\n{seeds}" if seeds else "")
-    if no_width(low, high):
+    if no_width(low, high, scale):
         # no spread was seen, which is not to say that there is none: brackets without width would claim that
         alike = f"between {n} seeds" if between_seeds else f"the same in all {n} seeds"
         return f"{quantity(mean, units)}\n" + (alike if n else "spread unknown")
@@ -97,19 +97,31 @@ def estimate(
     return f"{texts[0]}\n[{texts[1]}, {texts[2]}]{unit}" + (f", {seeds}" if seeds else "")
 
 
-def no_width(low: float, high: float) -> bool:
-    """Whether an interval has no width but for rounding: all seeds have the same value."""
-    return math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12)
+def no_width(low: float, high: float, scale: float = 0.0) -> bool:
+    """Whether an interval has no width but for rounding: all seeds have the same value.
+
+    Rounding is told by the bounds themselves, and by `scale`, as in `estimate`: a norm may be as small as 1e-34 and
+    still differ between seeds, a difference of accuracies may not.
+
+    >>> no_width(1e-34, 5e-34), no_width(1e-34, 5e-34, 1.0), no_width(0.3, 0.1 + 0.2)
+    (False, True, True)
+    """
+    return math.isclose(low, high, rel_tol=1e-9, abs_tol=_NOISE * scale)
 
 
 def size_of(metric: Metric) -> float:
-    """How large values of a metric are, where its range says so; 0 where they may be anything.
+    """How large values of a metric are, where its range says so; 0 of one that may be as small as it likes.
+
+    What has either sign and no bound is a difference or a slope of ordinary numbers, such as epochs: 1.
 
     >>> from waterjar.diagnose.registry import find_metric
-    >>> size_of(find_metric("sfr")), size_of(find_metric("seconds"))
-    (1.0, 0.0)
+    >>> [size_of(find_metric(name)) for name in ("sfr", "ad", "seconds")]
+    [1.0, 1.0, 0.0]
     """
-    return max(map(abs, metric.range)) if all(map(math.isfinite, metric.range)) else 0.0
+    low, high = metric.range
+    if math.isinf(low):
+        return 1.0
+    return max(abs(low), abs(high)) if math.isfinite(high) else 0.0
 
 
 def estimate_or_reason(line: Any, metric: Metric, units: str = "1", *, with_n: bool = False) -> str:
@@ -121,7 +133,7 @@ def estimate_or_reason(line: Any, metric: Metric, units: str = "1", *, with_n: b
         return _NONE
     if not line.n:
         return str(line.missing) or _NONE
-    alike = no_width(line.low, line.high)
+    alike = no_width(line.low, line.high, size_of(metric))
     about: dict[str, Any] = {"scale": size_of(metric), "between_seeds": metric.between_seeds}
     text = estimate(line.mean, line.low, line.high, line.n if with_n or alike else None, units, **about)
     return f"{text} ({line.missing})" if line.missing and not with_n else text

@@ -57,6 +57,24 @@ class TestOrder:
         ((_, so_far),) = over_steps(study, "backward_transfer", {})
         assert so_far.values[0, -1] == pytest.approx(-0.5)
 
+    def test_tasks_that_are_not_trained_are_said(self, tmp_path: Path) -> None:
+        """ACC and AAA count them as evaluated (see `measure`): declared are three tasks, trained two."""
+        steps = [(task, 1, row) for task, row in (("a", [0.9, 0.1, 0.2]), ("c", [0.8, 0.3, 0.7]))]
+        sets = {"set a": 0, "set b": 1, "set c": 2}
+        found = measure(record(tmp_path / "run", steps, sets=sets, tasks=("a", "b", "c")))
+        assert float(found["average_accuracy"][0]) == pytest.approx(np.mean([0.8, 0.3, 0.7]))
+        assert found["order_note"].values.tolist() == ["not trained on its own: b; ACC and AAA count b as evaluated"]
+        turned = [steps[1], steps[0]]
+        both = measure(record(tmp_path / "turned", turned, sets={"set a": 0, "set c": 2, "d": 3}, tasks=tuple("abcd")))
+        assert both["order_note"].values.tolist() == [
+            "trained in the order c, a, declared as a, b, c, d: the recorded order counts; not trained on its own: "
+            "b, d; ACC and AAA count d as evaluated"
+        ]
+
+    def test_joint_training_leaves_nobody_out(self, tmp_path: Path) -> None:
+        found = measure(record(tmp_path / "run", [("joint", 1, [0.5, 0.5])], sets=SETS, tasks=("a", "b")))
+        assert found["order_note"].values.tolist() == [""]
+
     def test_a_task_that_is_visited_again_is_one_error(self, tmp_path: Path) -> None:
         steps = [(task, epoch, [0.5, 0.5]) for epoch in (1, 2) for task in ("a", "b")]  # epochs rise in both
         run = record(tmp_path / "run", steps, sets=SETS, tasks=("a", "b"))

@@ -94,8 +94,9 @@ class TestOneRun:
         assert float(low["max_dip"][0, 2, 0]) == pytest.approx(0.75 - kept)
         low = measure(run, chance=0.6, floor_at_chance=True)
         assert float(low["max_dip"][0, 2, 0]) == pytest.approx(0.75 - floored)
-        with pytest.raises(WaterjarError, match="one for every task"):
-            measure(run, chance=[0.5, 0.5])
+        for wrong in ([0.5] * 2, [0.5] * 4, []):
+            with pytest.raises(WaterjarError, match="one for every task of .*, which has 3"):
+                measure(run, chance=wrong)
 
     def test_unbounded_ratio_and_references(self, run):
         below = measure(run, chance=0.6, bounded=False)

@@ -293,3 +293,18 @@ def test_a_study_is_its_runs_side_by_side(tmp_path: Path) -> None:
     found = rigidity.measure(study, baseline=None)
     for variable in names:
         xr.testing.assert_equal(expected[variable], found[variable].transpose(*expected[variable].dims))
+
+
+def test_how_a_mean_is_bounded_is_said_of_each_cell(tmp_path: Path) -> None:
+    """From ten seeds on `ad_restricted` is bounded by a bootstrap; another cell of the study has three."""
+    for seed in range(10):
+        write_run(tmp_path, "scratch_t2", "sgd", seed, BASELINE)
+        write_run(tmp_path, "sequential", "derpp", seed, learner(1 + seed % 3))
+        if seed < 3:
+            write_run(tmp_path, "sequential", "er", seed, learner(1 + seed))
+    result = rigidity.measure(waterjar.open_study(tmp_path), **BY_EPOCH)
+    found = {name: str(cell(result, name)["ad_restricted_interval"].values) for name in ("er", "derpp")}
+    assert found == {"er": "t", "derpp": "bca_expanded"}
+    for end in ("low", "high"):
+        words = result[f"ad_restricted_{end}"].attrs["long_name"]
+        assert words.endswith("er bound of the 95 % interval of the mean")

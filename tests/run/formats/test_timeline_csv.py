@@ -153,6 +153,49 @@ def test_columns_are_added_only_where_they_are_needed(tmp_path: Path) -> None:
     assert "eval_task" in (tmp_path / "y.csv").read_text()
 
 
+def test_classes_and_sizes_have_columns_of_their_own(tmp_path: Path) -> None:
+    known: dict[str, Any] = {"classes": ["p", "q"], "eval_sizes": {"t1_all": 20}}
+    with Recorder(
+        tmp_path / "run", {"learner": "er"}, eval_sets={"t1_all": 0}, tasks=["t1", "t2"], **known
+    ) as recorder:
+        for epoch in (0, 1):
+            recorder.log(train_task="t2", epoch=epoch, performance={"accuracy": 0.5})
+    out = waterjar.to_csv(waterjar.open_run(tmp_path / "run"), tmp_path / "out.csv")
+    assert out.read_text().splitlines() == [
+        "method,seed,epoch_eff,split,acc,eval_size,classes",
+        'er,0,0.0,t1_all,0.5,20,"[""p"", ""q""]"',
+        "er,0,1.0,t1_all,0.5,20,",
+    ]
+    (run,) = waterjar.from_csv(out, tmp_path / "again")
+    assert run.attributes["classes"] == ["p", "q"] and run.attributes["eval_sizes"] == {"t1_all": 20}
+
+
+KNOWN = "method,seed,epoch_eff,split,acc,eval_size,classes\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("a,1,0,t1_all,0.5,2,\na,1,1,t1_all,0.5,3,\n", "line 3: another line of the run has another eval_size"),
+        ("a,1,0,t1_all,0.5,2.5,\n", "line 2: eval_size '2.5' is not a whole number"),
+        ("a,1,0,t1_all,0.5,-2,\n", "eval_sizes\\['t1_all'\\]=-2: expected a number of samples"),
+        ("a,1,0,t1_all,0.5,,p\n", "line 2: classes 'p': expected a JSON list of names"),
+        ('a,1,0,t1_all,0.5,,"[""p"", ""p""]"\n', "expected different, non-empty names"),
+    ],
+)
+def test_classes_and_sizes_that_are_none(tmp_path: Path, lines: str, message: str) -> None:
+    with pytest.raises(WaterjarError, match=message):
+        read(tmp_path, KNOWN + lines)
+    assert not (tmp_path / "out").exists()
+
+
+def test_blank_lines_at_the_end(tmp_path: Path) -> None:
+    study = read(tmp_path, GOOD + "\n\r\n  \n")
+    assert [entry.name for entry in study.entries] == ["derpp-seed42", "sgd-seed1"]
+    with pytest.raises(WaterjarError, match="line 3 is blank, and others follow"):
+        read(tmp_path / "..", GOOD.replace("1.25\n", "1.25\n\n"))
+
+
 def test_what_has_no_place_in_it_is_told(tmp_path: Path) -> None:
     with Recorder(tmp_path / "s" / "a", {}, eval_sets=["x"], classes=["p", "q"]) as recorder:
         performance = {"accuracy": 0.5, "class_accuracy": {"x": [0.5, 0.5]}}
@@ -187,7 +230,11 @@ def recordings(draw: st.DrawFn) -> dict[str, Any]:
                      for name, one in numbers.items()}  # fmt: skip
             performance = {name: {split: draw(cells[name]) for split in splits} for name in measures}
             steps.append({"train_task": task, "epoch": epoch, "performance": performance})
-    return {"tasks": tasks, "eval_sets": sets, "seeds": seeds, "steps": steps, "name": draw(NAMES)}
+    known = {
+        "classes": draw(st.none() | st.lists(NAMES, min_size=1, max_size=3, unique=True)),
+        "eval_sizes": draw(st.none() | st.dictionaries(st.sampled_from(splits), st.integers(0, 2**40), min_size=1)),
+    }
+    return {"tasks": tasks, "eval_sets": sets, "seeds": seeds, "steps": steps, "name": draw(NAMES), **known}
 
 
 @settings(max_examples=25, deadline=None)
@@ -197,7 +244,7 @@ def test_out_and_in_again_is_the_same_performance(
 ) -> None:
     folder = tmp_path_factory.mktemp("csv")
     for number, one in enumerate(drawn):
-        kept = {key: one[key] for key in ("tasks", "eval_sets", "seeds")}
+        kept = {key: one[key] for key in ("tasks", "eval_sets", "seeds", "classes", "eval_sizes")}
         with Recorder(folder / "s" / str(number), {"method": one["name"]}, provenance=False, **kept) as recorder:
             for step in one["steps"]:
                 recorder.log(**step)
@@ -209,7 +256,8 @@ def test_out_and_in_again_is_the_same_performance(
     for run in study:
         for repeat, seed in enumerate(run.seeds):
             copy = found[names[run.cell_id], seed]
-            assert copy.attributes["tasks"] == run.attributes["tasks"]
+            for name in ("tasks", "classes", "eval_sizes"):
+                assert copy.attributes.get(name) == run.attributes.get(name), name
             assert list(copy.attributes["eval_sets"].items()) == list(run.attributes["eval_sets"].items())
             left, right = run.load("performance").isel(repeat=repeat), copy.load("performance").isel(repeat=0)
             for name in ("step", "train_task", "train_task_index", "epoch", "total_epoch", "effective_epoch"):

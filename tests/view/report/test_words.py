@@ -44,7 +44,11 @@ def result(patterns: list[str], sfr: list[tuple[float, float]], reached: list[in
         {
             "pattern": ("cell", patterns),
             "baseline": ("cell", more.get("baseline", ["base"] * n)),
+            "sfr": (("cell", "seed"), more.get("values", np.repeat(np.array(mean)[:, None], 3, 1))),
+            "sfr_reason": (("cell", "seed"), more.get("gone", np.where(np.isnan(mean), 2, 0)[:, None].repeat(3, 1))),
+            "pd": (("cell", "seed"), np.zeros((n, 3))),
             "sfr_mean": ("cell", list(mean)),
+            "sfr_n": ("cell", more.get("n", [3] * n)),
             "sfr_low": ("cell", list(low)),
             "random_mask_damage_mean": ("cell", more.get("elsewhere", [0.01] * n)),
             "learner_budget": ("cell", more.get("budgets", [10.0] * n)),
@@ -73,6 +77,14 @@ def test_a_headline_groups_learners_by_what_they_show() -> None:
     assert "d is not settled by 3 seeds" in told[0]
     assert told[1].startswith("All of them, the baseline included, lean on the shortcut: masking it costs 0.500")
     assert told[2] == "d never reaches 60 % on the shortcut classes within 10 epochs."
+
+
+def test_n_is_the_seeds_that_numbers_rest_on_and_others_are_named() -> None:
+    gone = np.array([[0, 4, 4], [0, 0, 8]])
+    more: dict[str, Any] = {"n": [1, 2], "values": np.where(gone, NAN, 0.5), "gone": gone}
+    told = headline(result(["inconclusive", "baseline"], [(0.5, 0.4)] * 2, [3, 3], **more), SETTINGS)
+    assert "a is not settled by 1 seed." in told[0] and "(means of 1 or 2 seeds)" in told[1]
+    assert told[2] == "Left out are seeds without a value: 2 and 3 of a (run_ended) and 3 of b (no_baseline)."
 
 
 def test_the_floor_and_who_did_not_learn_are_named() -> None:
@@ -129,6 +141,11 @@ def test_estimates_say_what_is_not_there() -> None:
     assert estimate(NAN, NAN, NAN, 2) == "–\nn = 2"
     assert estimate(-0.0001, -0.2, 0.2) == "0.000\n[−0.200, 0.200]"
     assert estimate(2e6, 1e6, 3e6, 3, "byte") == "2 MB\n[1 MB, 3 MB], n = 3"
+    # a norm may be tiny and still differ between seeds; beside a size of 1 that is rounding
+    assert estimate(2e-34, 1e-34, 5e-34, 3) == "2 × 10⁻³⁴\n[1 × 10⁻³⁴, 5 × 10⁻³⁴], n = 3"
+    assert estimate(2e-34, 1e-34, 5e-34, 3, scale=1.0) == "0.000\nthe same in all 3 seeds"
+    assert estimate(1e-16, -4e-16, 6e-16, 3, scale=size_of(find_metric("ad"))) == "0.000\nthe same in all 3 seeds"
+    assert estimate(2e-13, 2e-13, 2e-13, 3) == "2 × 10⁻¹³\nthe same in all 3 seeds"
     assert estimate(0.06, 0.06, 0.06 + 1e-17, 3) == "0.060\nthe same in all 3 seeds"
     assert estimate(1.0, 1.0, 1.0) == "1.000\nspread unknown"
     assert one_line(estimate(1.0, 1.0, 1.0, 2)) == "1.000, the same in all 2 seeds"

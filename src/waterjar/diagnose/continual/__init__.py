@@ -121,5 +121,5 @@ def measure(
 
 
 FAMILY = Family(
-    "continual", "Continual learning", "cell", ("performance",), {TaskCurves: ("repeat",)}, Cell, measure, version=3
+    "continual", "Continual learning", "cell", ("performance",), {TaskCurves: ("repeat",)}, Cell, measure, version=4
 )

@@ -14,6 +14,8 @@ from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Direction, Metric
 from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED
+from waterjar.diagnose.settings import check_chance
+from waterjar.diagnose.training_order import order_note
 from waterjar.run.schema import REASON
 
 _COORDINATES = ("step", "epoch", "train_task_index", "eval_set", "eval_task", "repeat", "seed")
@@ -22,6 +24,7 @@ _OTHER_WAY: dict[Direction, Direction] = {"higher": "lower", "lower": "higher", 
 
 def load_group(unit: Unit, group: str, settings: Any) -> xr.Dataset | None:
     """The few arrays of a group that the family reads: curves are thin, but the groups they stand in need not be."""
+    check_chance(settings.chance, len(unit.runs[0].attributes["tasks"]), str(unit.runs[0].path))
     read = variable_read(settings)
     return unit.load(group, {*_COORDINATES, read, read + REASON})
 
@@ -91,12 +94,16 @@ class Cell(Loaded):
         return found
 
     def _order_note(self) -> str:
-        """What is to be said where the recorded order of training is not the declared one; else nothing."""
-        tasks = self.curves.tasks
-        if list(tasks) == sorted(tasks):
-            return ""
-        recorded, declared = (", ".join(self.task_names[task] for task in order) for order in (tasks, sorted(tasks)))
-        return f"trained in the order {recorded}, declared as {declared}: the recorded order counts"
+        """What is to be said where the recorded training is not the declared one; else nothing."""
+        names, curves = self.task_names, self.curves
+        never = [task for task in range(len(names)) if task not in curves.trained]
+        said = [order_note(curves.trained, names)]
+        if never and curves.trained:  # of joint training there is nothing to be said
+            said.append(f"not trained on its own: {', '.join(names[task] for task in never)}")
+            evaluated = [names[task] for task in never if curves.eval_sets.get(task)]
+            if evaluated and not curves.is_loss:
+                said.append(f"ACC and AAA count {', '.join(evaluated)} as evaluated")
+        return "; ".join(part for part in said if part)
 
     def close(self, found: Variables) -> Variables:
         """Chance, and which tasks averages are over."""
@@ -107,7 +114,10 @@ class Cell(Loaded):
         made = variable("chance", ("repeat", "eval_task"), chance, unknown, about)
         words = {
             "chance_note": (curves.chance_note, "why chance is not known, and what would help"),
-            "order_note": (self._order_note(), "where tasks were trained in another order than declared: which counts"),
+            "order_note": (
+                self._order_note(),
+                "where tasks were not trained as declared: what counts",
+            ),
             "tasks": (", ".join(self.task_names[task] for task in curves.eval_sets), "tasks that averages are over"),
         }
         for name, (text, says) in words.items():

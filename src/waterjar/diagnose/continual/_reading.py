@@ -54,11 +54,12 @@ def read_curves(
         lacking = np.full(len(values), UNDEFINED, np.uint8)
         fresh = nothing((len(values), len(tasks)), UNDEFINED)
     known = any(chosen.values()) and bool(trained) and settings.metric_type == "accuracy"
-    chance, note = chances(settings, tasks, classes, where) if known else ((np.nan,) * len(tasks), "")
+    chance, note = chances(settings, tasks, classes) if known else ((np.nan,) * len(tasks), "")
     start = [everyone.index(task) for task in tasks]
     untouched = len(index) > 0 and epoch[0] == 0
     return TaskCurves(
         tasks=tasks,
+        trained=trained,
         eval_sets=chosen,
         network=network,
         overall=overall,

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from waterjar.errors import WaterjarError
 from waterjar.run.faults import Expected
 
 MetricType = Literal["accuracy", "loss"]
@@ -25,7 +24,7 @@ def variable_read(settings: Any) -> str:
     return "loss" if settings.metric_type == "loss" else str(settings.variable)
 
 
-def chances(settings: Any, tasks: Sequence[int], classes: int | None, where: str) -> tuple[tuple[float, ...], str]:
+def chances(settings: Any, tasks: Sequence[int], classes: int | None) -> tuple[tuple[float, ...], str]:
     """Chance for each of the tasks: as told, else 1/K of the K classes that all compete.
 
     NaN where it is not known; then the note says what would help.
@@ -44,9 +43,5 @@ def chances(settings: Any, tasks: Sequence[int], classes: int | None, where: str
             )
         return (1 / classes,) * len(tasks), ""
     if isinstance(settings.chance, tuple):
-        if len(settings.chance) <= max(tasks):
-            raise WaterjarError(
-                f"chance={list(settings.chance)}: one number, or one for every task of {where} (0 to {max(tasks)})"
-            )
         return tuple(settings.chance[task] for task in tasks), ""
     return (settings.chance,) * len(tasks), ""

@@ -21,6 +21,8 @@ class TaskCurves:
 
     tasks: tuple[int, ...]
     """Trained tasks in the order of training; both `train_task` and `eval_task` run over them."""
+    trained: tuple[int, ...]
+    """The same; none where all were trained at once, and `tasks` are those of `eval_sets`."""
     eval_sets: dict[int, str]
     """Every task that is trained or has an eval set -> that set; empty where there is none."""
     network: Phases

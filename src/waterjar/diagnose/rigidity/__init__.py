@@ -99,7 +99,8 @@ def measure(
     Returns
     -------
     Dataset over (cell, seed, ...); of one run, which has no baseline, over (repeat, ...). Every number per seed
-    `x` also has `x_mean`, `x_std`, `x_low`, `x_high`, `x_n`; `pattern` and `sentence` say what they show.
+    `x` also has `x_mean`, `x_std`, `x_low`, `x_high`, `x_n`, and `x_interval`, how its mean is bounded; `pattern` and
+    `sentence` say what they show.
     """
     raise AssertionError
 
@@ -112,7 +113,7 @@ FAMILY = Family(
     inputs={Pair: ("repeat",)},
     load=Cell,
     signature=measure,
-    version=4,
+    version=5,
     compared=True,
     check=check_power,
 )

@@ -28,6 +28,7 @@ WORDS = {
     "baseline": "name of the cell that this one is compared with; empty for none",
     "baseline_note": "what is to be said about that choice",
     "budget_note": "where learner and baseline were trained for different lengths, as recorded: how long; else empty",
+    "order_note": "where tasks were trained in another order than declared: what counts",
     "ad_judged_by": "variable whose interval tells the sign of AD: ad, or ad_restricted where a seed is censored",
     "pattern": "pattern of (AD, PD, SFR_rel), each sign by an interval clear of 0; or why none is looked for",
     "sentence": "what the numbers say",
@@ -78,6 +79,7 @@ class Cell(Loaded):
         lengths = budget_note(self.pair)
         note = "; ".join(part for part in (self.unit.note, lengths) if part)
         texts |= {"baseline": "" if other is None else other.name, "baseline_note": note, "budget_note": lengths}
+        texts["order_note"] = self.pair.learner.order_note
         words = {key: xr.Variable([], np.array(texts[key], object), {"long_name": WORDS[key]}) for key in WORDS}
         return made | judged | words
 

@@ -12,11 +12,10 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.measuring import Unit
-from waterjar.errors import WaterjarError
 from waterjar.run.accuracies import TOLERANCE
 
 LUCK = 0.99
-"""How often guessing stays below the limit that accuracy has to exceed, where the size of the set is known."""
+"""How often guessing, in all seeds, stays below the limit that accuracy has to exceed, with the size of the set."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,8 @@ class Guessing:
         return float(np.fmax.reduce(known))
 
 
-def guessing_of(unit: Unit, dataset: xr.Dataset, eval_sets: Mapping[str, str], settings: Any) -> Guessing:
-    """What the runs of a cell tell of guessing; `eval_sets` has the set of each role."""
+def guessing_of(unit: Unit, dataset: xr.Dataset, eval_sets: Mapping[str, str], settings: Any, task: int) -> Guessing:
+    """What the runs of a cell tell of guessing; `eval_sets` has the set of each role, `task` was trained last."""
     classes = {role: _classes_present(dataset, label) for role, label in eval_sets.items()}
     told = [run.attributes.get("eval_sizes") or {} for run in unit.runs]
     sizes = {
@@ -45,23 +44,16 @@ def guessing_of(unit: Unit, dataset: xr.Dataset, eval_sets: Mapping[str, str], s
         for role, label in eval_sets.items()
         if all(one.get(label) for one in told)
     }
-    return Guessing(_chance(unit, settings), {role: n for role, n in classes.items() if n}, sizes)
+    return Guessing(_chance(unit, settings, task), {role: n for role, n in classes.items() if n}, sizes)
 
 
-def _chance(unit: Unit, settings: Any) -> float:
-    """Chance on the last task: as told, else 1/K of the K classes that all compete; NaN where it is not known."""
-    about = unit.runs[0].attributes
+def _chance(unit: Unit, settings: Any, task: int) -> float:
+    """Chance on a task: as told, else 1/K of the K classes that all compete; NaN where it is not known."""
     if isinstance(settings.chance, tuple):
-        last = len(about.get("tasks") or [0]) - 1
-        if len(settings.chance) <= last:
-            raise WaterjarError(
-                f"rigidity: chance={list(settings.chance)}: one number, or one for every task of {unit.title} "
-                f"(0 to {last}), of which that of the last counts"
-            )
-        return float(settings.chance[last])
+        return float(settings.chance[task])
     if settings.chance is not None:
         return float(settings.chance)
-    known = about.get("classes")
+    known = unit.runs[0].attributes.get("classes")
     of_task = settings.variable.startswith("task_")  # only some classes compete, and how many is not recorded
     return math.nan if of_task or not known else 1 / len(known)
 
@@ -76,15 +68,17 @@ def _classes_present(dataset: xr.Dataset, label: str) -> int:
     return 0
 
 
-def luck_limit(level: float, size: int) -> float:
-    """The accuracy that guessing at this level exceeds in at most 1 % of sets of this size, by the binomial.
+def luck_limit(level: float, size: int, seeds: int = 1) -> float:
+    """The accuracy that the best of so many seeds exceeds by guessing in at most 1 % of cases, by the binomial.
 
-    >>> round(luck_limit(0.1, 100), 2)
-    0.18
+    Each seed is another try, so that each stays below with a probability of 0.99^(1 / seeds) (Sidak 1967).
+
+    >>> round(luck_limit(0.1, 100), 2), round(luck_limit(0.1, 100, seeds=20), 2)
+    (0.18, 0.21)
     """
     from scipy.stats import binom  # noqa: PLC0415 - scipy.stats takes its time
 
-    return float(binom.ppf(LUCK, size, level)) / size
+    return float(binom.ppf(LUCK ** (1 / seeds), size, level)) / size
 
 
 def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confidence: float) -> bool | None:
@@ -106,15 +100,15 @@ def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confid
 def shown_above(accuracies: ArrayLike, level: float, size: int | None, confidence: float) -> bool | None:
     """Whether accuracies, one per seed, are shown to be above a level; None of one seed alone, or of an unknown level.
 
-    With the size of the set: whether any seed exceeds what luck allows. Without: whether the mean over seeds does, by a
-    one-sided t interval; equal seeds show it when there are as many as `equal_seeds_needed` says.
+    With the size of the set: whether any seed exceeds what luck allows the best of them. Without: whether the mean over
+    seeds does, by a one-sided t interval; equal seeds show it when there are as many as `equal_seeds_needed` says.
     """
     values = np.asarray(accuracies, np.float64)
     known = values[np.isfinite(values)]
     if not known.size or math.isnan(level):
         return None
     if size:
-        return bool((known > luck_limit(level, size)).any())
+        return bool((known > luck_limit(level, size, known.size) + TOLERANCE).any())
     if known.size == 1:
         return None
     from scipy.stats import t  # noqa: PLC0415

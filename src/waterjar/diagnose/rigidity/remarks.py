@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import xarray as xr
 
 from waterjar.diagnose.result import RUN_ENDED, Result
 from waterjar.diagnose.rigidity.guessing import LUCK, above_guessing, luck_limit
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.side import Side
+
+EPOCHS_TRAINED = "epochs trained"
+"""The head of the row that `epochs_trained` is."""
 
 
 def budget_note(pair: Pair) -> str:
@@ -21,6 +25,21 @@ def budget_note(pair: Pair) -> str:
         f"recorded are {own:g} epochs of it and {theirs:g} of the baseline: PD and SFR_rel compare the two at the ends "
         f"of their own training, only ad_restricted is cut at {pair.budget:g}"
     )
+
+
+def epochs_trained(result: xr.Dataset) -> dict[str, str]:
+    """Name of a cell -> the epochs recorded of it, and of its baseline where these differ, for a row of a table.
+
+    Empty where every learner was trained as long as its baseline.
+    """
+    if not any(result["budget_note"].values):
+        return {}
+    said = {}
+    for name, note, own, theirs in zip(
+        *(result[key].values for key in ("name", "budget_note", "learner_budget", "baseline_budget")), strict=True
+    ):
+        said[str(name)] = f"{own:g}, baseline {theirs:g}" if note else f"{own:g}" if math.isfinite(own) else "–"
+    return said
 
 
 def remarks(pair: Pair) -> str:
@@ -57,7 +76,7 @@ def nobody_learned(pair: Pair) -> str:
         return ""
     who = f"Neither {sides[0].name} nor {sides[1].name} has" if len(sides) > 1 else f"{sides[0].name} has not"
     means = " and ".join(_accuracies(end) for end in ends[: len(sides)])
-    return f"{who} learned the shortcut classes: accuracy {means}, where {_of_guessing(sides[0], pair)}."
+    return f"{who} learned the shortcut classes: accuracy {means}, where {_of_guessing(sides[0], ends[0], pair)}."
 
 
 def _sides(pair: Pair) -> list[Side]:
@@ -73,10 +92,13 @@ def _accuracies(found: Result) -> str:
     return f"{values.mean():.3f} ({values.min():.3f} to {values.max():.3f})"
 
 
-def _of_guessing(side: Side, pair: Pair) -> str:
+def _of_guessing(side: Side, end: Result, pair: Pair) -> str:
     """What guessing would have, and how it was told apart from that."""
     level, size = side.guessing.level("normal"), side.guessing.sizes.get("normal")
     guess = f"guessing has {level:.3f}"
     if size:
-        return f"{guess} (with {size} images up to {luck_limit(level, size):.3f} in {100 * LUCK:g} of 100 cases)"
+        seeds = int(np.isfinite(end.value).sum())
+        best = f"the best of {seeds} seeds" if seeds > 1 else "it"
+        limit = f"{luck_limit(level, size, seeds):.3f} with {size} images"
+        return f"{guess} ({best} up to {limit} in {100 * LUCK:g} of 100 cases)"
     return f"{guess} (by a one-sided {100 * pair.settings.confidence:g} % t interval over seeds)"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -17,6 +17,8 @@ from waterjar.diagnose.measuring import Unit
 from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, RUN_ENDED, Codes, Floats
 from waterjar.diagnose.rigidity.curves import check_epochs
 from waterjar.diagnose.rigidity.guessing import Guessing, guessing_of
+from waterjar.diagnose.settings import check_chance
+from waterjar.diagnose.training_order import order_note, order_of_training
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.faults import Expected
@@ -56,6 +58,8 @@ class Side:
     """Role -> (repeat, epoch), 0 where the value is there."""
     guessing: Guessing
     """What is known of guessing on its evaluation sets."""
+    order_note: str = ""
+    """What is to be said where its last task is not the one that was declared last; else empty."""
 
     @property
     def budget(self) -> float:
@@ -77,30 +81,75 @@ EvalSets = Annotated[
 ]
 
 
-def last_phase(dataset: xr.Dataset, name: str) -> NDArray[np.int64]:
+class LastPhase(NamedTuple):
+    """The training of the last task."""
+
+    rows: NDArray[np.int64]
+    """Where its evaluations stand, from the one before it began on."""
+    epochs: Floats
+    """Its effective epochs, from 0 on."""
+    task: int
+    """Its place among the tasks as declared."""
+    note: str = ""
+    """What is to be said where it is not the task that was declared last; else empty."""
+
+
+def last_phase(dataset: xr.Dataset, normal: str, tasks: Sequence[str], name: str) -> LastPhase:
     """Rows of the last task: each effective epoch above 0, and before them ONE row of epoch 0.
 
     While earlier tasks are trained the effective epoch stands at 0, so a run has many rows of epoch 0. The one
     that counts is the last: the network as it enters the last task. In a run of one task it is step 0.
-    Epochs that occur twice are an error and are never averaged. So is a last task behind which others were trained:
-    the recorded order counts, and effective epochs are those of the task that was declared last.
+    Epochs that occur twice are an error and are never averaged, and so is a task that is trained again after others.
+
+    The recorded order counts: where the task that the evaluation set `normal` belongs to was trained last, though
+    another was declared as the last one, its own epochs are those that count.
     """
     effective = np.asarray(dataset["effective_epoch"].values, np.float64)
     index = np.asarray(dataset["train_task_index"].values, np.int64)
+    trained = order_of_training(index, dataset["step"].values, name)
+    declared = len(tasks) - 1
+    if trained and trained[-1] != declared and _is_last(dataset, normal, trained, declared):
+        return _another_last(dataset, effective, trained, tasks, name)
     joint = np.asarray(dataset["train_task"].values) == JOINT
     of_last = joint | (index == index.max())
     own = np.flatnonzero(of_last & (effective > 0))
     behind = np.setdiff1d(np.arange(own[0], index.size), own) if own.size else own
     if behind.size:
-        tasks = np.asarray(dataset["train_task"].values)
+        named = np.asarray(dataset["train_task"].values)
         raise WaterjarError(
-            f"{name}: '{tasks[behind[0]]}' is trained at step {dataset['step'].values[behind[0]]}, after "
-            f"'{tasks[own[0]]}', which was declared as the last task. Rigidity is about the task that is trained last, "
-            "once: declare tasks=[...] in the order of training"
+            f"{name}: '{named[behind[0]]}' is trained at step {dataset['step'].values[behind[0]]}, after "
+            f"'{named[own[0]]}'. Rigidity is about the task that is trained last, and '{normal}' is not of that one: "
+            "expected its evaluation sets, by name in eval_sets={...}"
         )
     rows = np.concatenate([np.flatnonzero(effective == 0)[-1:], own])
-    check_epochs(effective[rows], rows.size, f"{name}: effective_epoch")
-    return rows
+    return LastPhase(rows, check_epochs(effective[rows], rows.size, f"{name}: effective_epoch"), declared)
+
+
+def _is_last(dataset: xr.Dataset, normal: str, trained: Sequence[int], declared: int) -> bool:
+    """Whether the task that was trained last is the one that is asked about.
+
+    One that was declared behind it may still come where a run is not sealed.
+    """
+    owner = int(dataset["eval_task"].values[list(dataset["eval_set"].values).index(normal)])
+    if declared in trained:
+        return owner in (-1, trained[-1])
+    return owner == trained[-1] and not np.asarray(dataset["is_open"].values).any()
+
+
+def _another_last(
+    dataset: xr.Dataset, effective: Floats, trained: Sequence[int], tasks: Sequence[str], name: str
+) -> LastPhase:
+    """The training of a task that was not declared as the last one."""
+    own = dataset["train_task_index"].values == trained[-1]
+    counted = bool((effective[own] > 0).any() and not (effective[~own] > 0).any())  # given with every evaluation
+    epochs = effective if counted else np.where(own, dataset["epoch"].values, 0.0)
+    within = np.flatnonzero(own & (epochs > 0))
+    rows = np.concatenate([np.arange(len(epochs))[: within[0]][-1:], within]) if within.size else np.arange(1)
+    never = "" if len(tasks) - 1 in trained else f"{tasks[-1]}, declared as the last task, was not trained"
+    note = order_note(trained, tasks) or f"{never}: {tasks[trained[-1]]} counts as the last one"
+    epochs = np.where(np.isin(np.arange(len(epochs)), within), epochs, 0.0)[rows]
+    checked = check_epochs(epochs, rows.size, f"{name}: epoch of {tasks[trained[-1]]}")
+    return LastPhase(rows, checked, trained[-1], note)
 
 
 def read_side(unit: Unit, settings: Any) -> Side:
@@ -122,8 +171,9 @@ def read_side(unit: Unit, settings: Any) -> Side:
             f"{name} was not evaluated on {sets}, which rigidity needs; it has {', '.join(recorded)}. "
             f"Name them with eval_sets={{'{absent[0]}': ...}} if they are there under other names.{last}"
         )
-    rows = last_phase(dataset, name)
-    effective = np.asarray(dataset["effective_epoch"].values, np.float64)[rows]
+    tasks = unit.runs[0].attributes.get("tasks") or range(int(dataset["train_task_index"].values.max()) + 1)
+    check_chance(settings.chance, len(tasks), name)
+    rows, effective, task, note = last_phase(dataset, eval_sets["normal"], [str(one) for one in tasks], name)
     values: dict[str, Floats] = {}
     reasons: dict[str, Codes] = {}
     # the lab keeps weights by the plain accuracy on the validation set; the same rule gives the same checkpoint
@@ -142,7 +192,8 @@ def read_side(unit: Unit, settings: Any) -> Side:
             check_accuracies(values[role], f"{name}: {chosen} on {label}")
     steps = np.asarray(dataset["step"].values, np.int64)[rows]
     seeds = np.atleast_1d(np.asarray(dataset["seed"].values, np.int64))
-    return Side(name, seeds, effective, steps, values, reasons, guessing_of(unit, dataset, eval_sets, settings))
+    guessing = guessing_of(unit, dataset, eval_sets, settings, task)
+    return Side(name, seeds, effective, steps, values, reasons, guessing, note)
 
 
 def for_seeds(side: Side, seeds: NDArray[np.int64]) -> Side:

@@ -83,7 +83,7 @@ def sentence(
         return f"{unlearned} There is no verdict on rigidity.{remarks}"
     ad, pd, sfr_rel = (estimates[key] for key in ("ad", "pd", "sfr_rel"))
     speed = _clear(ad, "needs more epochs than", "needs fewer epochs than", "is not clearly slower or quicker than")
-    n = max(ad.n, pd.n, sfr_rel.n)
+    n = min((one.n for one in (ad, pd, sfr_rel) if one.n), default=0)  # the fewest that it rests on
     triplet = {"ad": ad, "pd": pd, "sfr_rel": sfr_rel}
     masked, gap = estimates["masked_accuracy"].mean, estimates["masked_gap"]
     settled = _MEANING[pattern].format(

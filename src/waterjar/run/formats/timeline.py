@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +57,14 @@ class Timeline:
     sets: dict[str, int]
     steps: tuple[Step, ...]
     cells: dict[tuple[int, str, str], Value]
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Split -> how many samples it has, of those that are known."""
+    classes: tuple[str, ...] = ()
+    """All that compete; none where they are not known."""
 
     def check(self, config: Mapping[str, object], seed: int) -> None:
         """Refuse what `record` would refuse (names, steps that go backwards), before anything is written."""
-        describe(config, [seed], self.sets, self.tasks, None, None, None, ())
+        describe(config, [seed], self.sets, self.tasks, self.classes, None, None, (), self.sizes)
         last: Any = {"step": -1}
         for step, task, epoch, total, effective in self.steps:
             last = advance(last, self.tasks, epoch, task, step, total, effective)
@@ -74,7 +78,8 @@ class Timeline:
     def record(self, folder: Path, config: Mapping[str, object], seed: int) -> None:
         """Write a sealed run."""
         columns = self.columns or ["acc"]
-        with Recorder(folder, config, seeds=[seed], eval_sets=self.sets, tasks=list(self.tasks)) as recorder:
+        known = {"classes": self.classes or None, "eval_sizes": self.sizes or None}
+        with Recorder(folder, config, seeds=[seed], eval_sets=self.sets, tasks=self.tasks, **known) as recorder:
             for step, task, epoch, total, effective in self.steps:
                 performance = {
                     MEASURES[column]: {split: self._logged(step, split, column) for split in self.sets}
@@ -111,7 +116,9 @@ def timelines(run: Run) -> Iterator[tuple[int, Timeline]]:
                         value = REASONS[reasons[i][j]] if reasons is not None and reasons[i][j] else ABSENT
                     if value != ABSENT:
                         cells[step[0], split, column] = value
-        yield seed, Timeline(tuple(run.attributes["tasks"]), sets, steps, cells)
+        about = run.attributes
+        sizes, classes = dict(about.get("eval_sizes") or {}), tuple(about.get("classes") or ())
+        yield seed, Timeline(tuple(about["tasks"]), sets, steps, cells, sizes, classes)
 
 
 def seed_form(lines: Mapping[tuple[float, str], Mapping[str, Value]]) -> Timeline:

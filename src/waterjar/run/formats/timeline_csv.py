@@ -3,7 +3,8 @@
 The layout in which results of the field are passed around. It knows no tasks: `epoch_eff` counts epochs of the last
 one, and the names of the splits of the Einstellung experiment say the rest. Where that does not hold a study, columns
 are added: step, task, epoch, total_epoch, eval_task (the task that the split belongs to), tasks (all of a run, as JSON,
-on its first line). Out and in again gives the same performance, to the bit.
+on its first line). What a run knows of guessing has columns too: eval_size (samples of the split), classes (as tasks).
+Out and in again gives the same performance, to the bit.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,8 @@ from waterjar.run.study import Study, create_study, method_of, open_study
 
 _REQUIRED = ("method", "seed", "epoch_eff", "split", "acc")
 _PLACES = ("step", "task", "epoch", "total_epoch", "eval_task", "tasks")
-_TEXTS = ("method", "split", "task", "eval_task", "tasks")
+_KNOWN = ("eval_size", "classes")
+_TEXTS = ("method", "split", "task", "eval_task", "tasks", "classes")
 _SHARES = tuple(column for column in MEASURES if column != "loss")
 
 Line = tuple[str, dict[str, str]]
@@ -58,7 +61,8 @@ def from_csv(
         runs.setdefault(_owner(where, cells), []).append((where, cells))
     if not runs:
         raise WaterjarError(f"{file} has a header and no line below it")
-    found = {owner: (_with_places if has_places else _without_places)(lines) for owner, lines in runs.items()}
+    read = _with_places if has_places else _without_places
+    found = {owner: replace(read(lines), **_known(lines)) for owner, lines in runs.items()}
     configs = {owner: {"method": owner[0], "source": "timeline"} for owner in found}
     for owner, timeline in found.items():
         try:
@@ -83,8 +87,14 @@ def _lines(file: Path) -> Iterator[Line]:
             reader = csv.reader(handle, strict=True)
             header = next(reader, [])
             _check_header(file, header)
+            blank = ""
             for row in reader:
                 where = f"{file}, line {reader.line_num}"
+                if not any(cell.strip() for cell in row) and len(row) < 2:
+                    blank = blank or where
+                    continue
+                if blank:
+                    raise WaterjarError(f"{blank} is blank, and others follow: expected blank lines at the end only")
                 if len(row) != len(header):
                     raise WaterjarError(f"{where}: {len(row)} cells, the header has {len(header)}")
                 record = dict(zip(header, row, strict=True))
@@ -96,7 +106,7 @@ def _lines(file: Path) -> Iterator[Line]:
 
 
 def _check_header(file: Path, header: list[str]) -> None:
-    allowed = (*_REQUIRED, *(name for name in MEASURES if name not in _REQUIRED), *_PLACES)
+    allowed = (*_REQUIRED, *(name for name in MEASURES if name not in _REQUIRED), *_PLACES, *_KNOWN)
     for name in header:
         if name not in allowed:
             raise unknown_name(f"{file}, line 1: column", name, allowed)
@@ -184,7 +194,7 @@ def _with_places(lines: list[Line]) -> Timeline:
         if steps.setdefault(number, step) != step or sets.setdefault(split, cells["eval_task"]) != cells["eval_task"]:
             raise WaterjarError(f"{where}: another line of the run has other epochs or tasks for this step or split")
         if cells["tasks"]:
-            tasks = _names(cells["tasks"], where)
+            tasks = _names(cells["tasks"], "tasks", where)
         found |= {(number, split, column): value for column, value in _values(cells, where).items()}
     for split, task in sets.items():
         if task and task not in tasks:
@@ -193,13 +203,28 @@ def _with_places(lines: list[Line]) -> Timeline:
     return Timeline(tuple(tasks), places, tuple(steps[number] for number in sorted(steps)), found)
 
 
-def _names(text: str, where: str) -> list[str]:
+def _known(lines: list[Line]) -> dict[str, Any]:
+    """Classes, and sizes of splits, of a run."""
+    sizes: dict[str, int] = {}
+    classes: tuple[str, ...] = ()
+    for where, cells in lines:
+        text = cells.get("eval_size", "").strip()
+        if text:
+            size = _whole(text, "eval_size", where)
+            if sizes.setdefault(cells["split"], size) != size:
+                raise WaterjarError(f"{where}: another line of the run has another eval_size for this split")
+        if cells.get("classes"):
+            classes = tuple(_names(cells["classes"], "classes", where))
+    return {"sizes": sizes, "classes": classes}
+
+
+def _names(text: str, column: str, where: str) -> list[str]:
     try:
         names = json.loads(text)
     except (ValueError, RecursionError):
         names = None
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise WaterjarError(f'{where}: tasks {text[:80]!r}: expected a JSON list of names, such as ["t1", "t2"]')
+        raise WaterjarError(f'{where}: {column} {text[:80]!r}: expected a JSON list of names, such as ["a", "b"]')
     return names
 
 
@@ -214,7 +239,11 @@ def to_csv(runs: Run | Study | Iterable[Run], file: str | os.PathLike[str]) -> P
     is_enough = all(map(_is_enough, found.values()))
     used = {column for timeline in found.values() for column in timeline.columns}
     measures = [column for column in MEASURES if column == "acc" or column in used]
-    header = [*_REQUIRED[:-1], *measures, *(() if is_enough else _PLACES)]
+    known = {
+        "eval_size": any(one.sizes for one in found.values()),
+        "classes": any(one.classes for one in found.values()),
+    }
+    header = [*_REQUIRED[:-1], *measures, *(() if is_enough else _PLACES), *(name for name in _KNOWN if known[name])]
     text = io.StringIO()
     writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
     writer.writeheader()
@@ -264,21 +293,29 @@ def _is_enough(timeline: Timeline) -> bool:
     for (step, split, column), value in timeline.cells.items():
         lines.setdefault((epochs[step], split), {})[column] = value
     read = seed_form(lines)
-    return read == timeline and list(read.sets) == list(timeline.sets) and set(read.sets) <= set(SPLITS)
+    return (
+        read == replace(timeline, sizes={}, classes=())
+        and list(read.sets) == list(timeline.sets)
+        and set(read.sets) <= set(SPLITS)
+    )
 
 
 def _written(timeline: Timeline, is_enough: bool) -> Iterator[dict[str, Any]]:
-    tasks = json.dumps(timeline.tasks, ensure_ascii=False)
+    first = {"tasks": json.dumps(timeline.tasks, ensure_ascii=False)} if not is_enough else {}
+    if timeline.classes:
+        first["classes"] = json.dumps(timeline.classes, ensure_ascii=False)
     for number, task, epoch, total, effective in timeline.steps:
         for split, place in timeline.sets.items():
             values = {column: timeline.cells.get((number, split, column), "") for column in timeline.columns}
             cells = {column: value if isinstance(value, str) else repr(value) for column, value in values.items()}
-            line = {"epoch_eff": repr(effective), "split": split, **cells}
-            if is_enough:
-                if any(cells.values()):
-                    yield line
+            if is_enough and not any(cells.values()):
                 continue
-            of = "" if place < 0 else timeline.tasks[place]
-            yield line | {"step": number, "task": task, "epoch": repr(epoch), "total_epoch": repr(total),
-                          "eval_task": of, "tasks": tasks}  # fmt: skip
-            tasks = ""
+            line = {"epoch_eff": repr(effective), "split": split, **cells, **first}
+            if split in timeline.sizes:
+                line["eval_size"] = str(timeline.sizes[split])
+            if not is_enough:
+                of = "" if place < 0 else timeline.tasks[place]
+                epochs = {"epoch": repr(epoch), "total_epoch": repr(total)}
+                line |= {"step": str(number), "task": task, **epochs, "eval_task": of}
+            yield line
+            first = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -121,7 +122,7 @@ def _accuracies(ax: Axes, table: pd.DataFrame, cell: str, baseline: str, colour:
             draw_curve(ax, part["effective_epoch"].to_numpy(float), part, {"color": hue, "linestyle": line})
     ax.axhline(threshold, color="black", linestyle=":", linewidth=1.0)
     crossings = table[(table["panel"] == "crossing") & (table["cell"] == cell)]
-    said = []
+    said = _lengths(curves, cell, baseline)
     for quantity, face, edge, who in (("baseline", "white", "#555555", "baseline: "), ("learner", colour, "black", "")):
         part = crossings[crossings["quantity"] == quantity]
         reached = part["effective_epoch"].dropna()
@@ -141,6 +142,13 @@ def _accuracies(ax: Axes, table: pd.DataFrame, cell: str, baseline: str, colour:
         ax.text(
             0.98, 0.97, "\n".join(said), transform=ax.transAxes, ha="right", va="top", fontsize=7, bbox=box, zorder=7
         )  # fmt: skip
+
+
+def _lengths(curves: pd.DataFrame, cell: str, baseline: str) -> list[str]:
+    """Where learner and baseline were trained for different lengths, as recorded: how long; else nothing."""
+    own, theirs = (curves.loc[curves["cell"] == name, "effective_epoch"].max() for name in (cell, baseline))
+    differ = own > 0 and theirs > 0 and not math.isclose(own, theirs, rel_tol=1e-9)
+    return [f"trained {own:g} epochs, baseline {theirs:g}"] if differ else []
 
 
 def _over_time(

@@ -4,7 +4,7 @@ there. Only what intervals carry is claimed; the numbers are those of `diagnose.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.result import NEVER_REACHED
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.run.schema import REASONS
-from waterjar.view.numbers import counted, listed, number
+from waterjar.view.numbers import listed, number
+from waterjar.view.style import counted
 
 UNMEASURED = "unmeasured"
 """Not a pattern: no seed has any number of the triplet."""
@@ -32,6 +33,7 @@ SHORT = {
 }
 """A pattern in two words."""
 
+_TRIPLET = ("ad", "pd", "sfr_rel")
 _FOUND = {
     patterns.CLASSICAL: "{who} {show} the classical Einstellung effect: slower, worse, and more on the shortcut",
     patterns.SHORTCUT: "{who} {show} shortcut-induced rigidity: quicker and better, because of the shortcut",
@@ -47,11 +49,17 @@ _FOUND = {
 
 def seen(result: xr.Dataset) -> list[str]:
     """The pattern of every cell; `UNMEASURED` where it is inconclusive because there is no number at all."""
-    counts = np.max([result[f"{name}_n"].values for name in ("ad", "ad_restricted", "pd", "sfr_rel")], axis=0)
     return [
         UNMEASURED if str(pattern) == patterns.INCONCLUSIVE and n == 0 else str(pattern)
-        for pattern, n in zip(result["pattern"].values, counts, strict=True)
+        for pattern, n in zip(result["pattern"].values, _counts(result, ("ad_restricted", *_TRIPLET)), strict=True)
     ]
+
+
+def _counts(result: xr.Dataset, names: Sequence[str]) -> Any:
+    """(cell,): the seeds that some metrics rest on: the fewest that any of them has, of those that have any."""
+    counts = np.array([result[f"{name}_n"].values for name in names])
+    fewest = np.where(counts > 0, counts, np.inf).min(axis=0)
+    return np.where(np.isfinite(fewest), fewest, 0).astype(int)
 
 
 def headline(result: xr.Dataset, settings: Mapping[str, object]) -> list[str]:
@@ -60,8 +68,8 @@ def headline(result: xr.Dataset, settings: Mapping[str, object]) -> list[str]:
     found = seen(result)
     learners = [i for i, pattern in enumerate(found) if pattern != patterns.BASELINE]
     said = [_patterns(names, found, result, settings)] if learners else []
-    said += [text for text in (_reliance(names, found, result), _threshold(names, result, settings)) if text]
-    return said
+    rest = _reliance(names, found, result), _threshold(names, result, settings), _left_out(names, result)
+    return [*said, *(text for text in rest if text)]
 
 
 def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: Mapping[str, object]) -> str:
@@ -76,7 +84,7 @@ def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: 
             continue
         every = f"all {len(who)} learners" if len(who) == len(learners) and len(who) > 2 else listed(who)
         one = len(who) == 1
-        seeds = counted(result.sizes["seed"], "seed")
+        seeds = counted(_counts(result, _TRIPLET)[[name in who for name in names]], "seed")
         words = {
             "show": "shows" if one else "show",
             "adapt": "adapts" if one else "adapt",
@@ -102,7 +110,7 @@ def _reliance(names: list[str], found: list[str], result: xr.Dataset) -> str:
             "visible and with it masked."
         )
     span = _span(cost)
-    means = f" (means of {counted(result.sizes['seed'], 'seed')})"
+    means = f" (means of {counted(result['sfr_n'].values, 'seed')})"
     elsewhere = f", a mask elsewhere {_span(other)}" if np.isfinite(other).any() else ""
     if len(clear) == len(names):
         who = "All of them, the baseline included, lean" if patterns.BASELINE in found else "All of them lean"
@@ -113,6 +121,21 @@ def _reliance(names: list[str], found: list[str], result: xr.Dataset) -> str:
     rest = [i for i in range(len(names)) if i not in clear and np.isfinite(cost[i])]
     others = f", the others {_span(cost[rest])}" if rest else ""
     return f"{lean}: masking it costs {_span(cost[clear])} of accuracy{others}{elsewhere}{means}."
+
+
+def _left_out(names: list[str], result: xr.Dataset) -> str:
+    """The seeds without SFR or PD, of cells where others have it, and why: means are not over them."""
+    said = []
+    for i, name in enumerate(names):
+        gone: dict[str, list[str]] = {}
+        for key in ("sfr", "pd"):
+            codes = reasons_of(result, key).values[i]
+            if (codes == 0).any():
+                for seed, code in zip(result["seed"].values, codes, strict=True):
+                    if code and not any(str(seed) in seeds for seeds in gone.values()):
+                        gone.setdefault(REASONS[code], []).append(str(seed))
+        said += [f"{listed(seeds)} of {name} ({why})" for why, seeds in gone.items()]
+    return f"Left out are seeds without a value: {listed(said)}." if said else ""
 
 
 def _span(values: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_family
@@ -14,11 +14,18 @@ _CAPTION = "↑ higher is better, ↓ lower."
 
 
 def metric_table(
-    model: Model, family: str, title: str, first: Sequence[str] = (), caption: str = _CAPTION, *, others: bool = True
+    model: Model,
+    family: str,
+    title: str,
+    first: Sequence[str] = (),
+    caption: str = _CAPTION,
+    *,
+    others: bool = True,
+    last: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Block]:
     """The metrics of a family in a table, the `first` ones first; `others` follow unless they are not wanted.
 
-    The caption begins with what the intervals are.
+    The caption begins with what the intervals are. `last` has rows for the end, by their head: cell -> text.
     Metrics that no learner has a value of are left out (and listed at the end of the report, with the reason).
     """
     order = list(dict.fromkeys([*first, *(find_family(family).metrics if others else ())]))
@@ -33,6 +40,7 @@ def metric_table(
         units = "byte" if metric.units == "byte" else "1"  # others stand in the label
         texts = [estimate_or_reason(lines.get((metric.name, cell)), metric, units, with_n=True) for cell in cells]
         rows.append((long_label(metric), *texts))
+    rows += [(head, *(texts[cell] for cell in cells)) for head, texts in (last or {}).items()]
     numeric = tuple(range(1, len(cells) + 1))
     level = model.diagnosis.confidence(family)
     made = interval_words(frame.loc[frame["metric"].isin(known), "interval"], level)

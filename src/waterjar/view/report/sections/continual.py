@@ -53,7 +53,7 @@ def blocks(model: Model) -> list[Block]:
 
 
 def _notes(model: Model) -> list[Block]:
-    said = model.diagnosis.notes()
+    said = model.diagnosis.notes("continual")
     return [Text("About tasks and chance:"), Items(tuple(said))] if said else []
 
 
@@ -66,7 +66,10 @@ def _panel(part: pd.DataFrame, title: str) -> dict[str, Any]:
         values.append([float("nan") if one is None else float(one.mean) for one in found])
         texts.append(["–" if one is None or one.mean != one.mean else f"{one.mean:.3f}" for one in found])
         hover.append(
-            ["no value" if one is None else one_line(estimate(one.mean, one.low, one.high, one.n)) for one in found]
+            [
+                "no value" if one is None else one_line(estimate(one.mean, one.low, one.high, one.n, scale=1.0))
+                for one in found
+            ]
         )
     return matrix_panel(
         values,

@@ -12,6 +12,7 @@ from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.diagnose.rigidity.injection import injected
+from waterjar.diagnose.rigidity.remarks import EPOCHS_TRAINED, epochs_trained
 from waterjar.view import figures
 from waterjar.view.numbers import label
 from waterjar.view.report.blocks import Block, Chart, Items, Text
@@ -45,6 +46,7 @@ def blocks(model: Model) -> list[Block]:
     result = model.diagnosis.results.get("rigidity")
     if result is None:
         return []
+    trained = epochs_trained(result)
     return [
         Text(
             "The index is a triplet, taken on the classes that carry the shortcut and always beside the baseline, seed "
@@ -53,15 +55,22 @@ def blocks(model: Model) -> list[Block]:
             "transfer only where upper bounds lie below the margin:"
         ),
         Items(_READING),
-        *_dynamics(model),
+        *_dynamics(model, bool(trained)),
         *_thresholds(model),
         *metric_table(
-            model, "rigidity", "The index, the accuracies behind it, and controls", _TABLE, _CONTROLS, others=False
+            model,
+            "rigidity",
+            "The index, the accuracies behind it, and controls",
+            _TABLE,
+            _CONTROLS,
+            others=False,
+            last={EPOCHS_TRAINED: trained} if trained else {},
         ),
         *_notes(model, result),
     ]
 
 
+_ENDS = " Learners and baselines were trained for different lengths: a curve ends where training did."
 _CONTROLS = (
     "Masks do damage of their own: random mask damage is that of an "
     "equal area elsewhere, mask damage that on classes without the shortcut, and cue gain compares with the clean "
@@ -70,15 +79,15 @@ _CONTROLS = (
 
 
 def _notes(model: Model, result: xr.Dataset) -> list[Block]:
-    pairs = zip(result["name"].values, result["baseline_note"].values, strict=True)
-    said = [(str(name), str(note)) for name, note in pairs if note]
-    made: list[Block] = [Text("About the baselines:"), Items(tuple(said))] if said else []
+    notes = zip(*(result[key].values for key in ("name", "baseline_note", "order_note")), strict=True)
+    said = [(str(name), str(note)) for name, *of_cell in notes for note in of_cell if note]
+    made: list[Block] = [Text("About baselines and tasks:"), Items(tuple(said))] if said else []
     cells = [str(cell) for cell in result["cell"].values]
     told = injected(result, sum(len(entry.seeds) for entry in model.study.entries if entry.cell_id in cells))
     return [*made, Text(told[:1].upper() + told[1:] + ".")]
 
 
-def _dynamics(model: Model) -> list[Block]:
+def _dynamics(model: Model, unequal: bool) -> list[Block]:
     frame = model.figure_data("eri_dynamics")
     if frame.empty:
         return []
@@ -112,7 +121,7 @@ def _dynamics(model: Model) -> list[Block]:
             caption="Accuracy on the shortcut classes with the shortcut visible and masked, and what follows from it "
             "as epochs of the last task pass. Lines are means over seeds of trailing means, bands their "
             f"{interval_words(frame['interval'].dropna())}; "
-            "the dotted line is the threshold, and a triangle marks where a seed reaches it.",
+            "the dotted line is the threshold, and a triangle marks where a seed reaches it." + _ENDS * unequal,
             alt=f"Lines over effective epochs. {last_values(curves, 'quantity', over, 5)}",
             keys=tuple(model.keys.values()),
             figure="eri_dynamics",

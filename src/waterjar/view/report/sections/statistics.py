@@ -120,8 +120,8 @@ def _row(line: dict[str, Any]) -> tuple[str, ...]:
         ),
         number(line["p_value"]),
         number(line["p_corrected"]) + (" *" if line["significant"] else ""),
-        estimate(line["effect_size"], line["effect_low"], line["effect_high"]) + _named(line),
-        estimate(line["improvement"], line["improvement_low"], line["improvement_high"]),
+        estimate(line["effect_size"], line["effect_low"], line["effect_high"], scale=1.0) + _named(line),
+        estimate(line["improvement"], line["improvement_low"], line["improvement_high"], scale=1.0),
     )
 
 

@@ -11,7 +11,18 @@ from waterjar.diagnose.over_seeds import interval_of, interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.view import figures
-from waterjar.view.numbers import counted, estimate, label, listed, no_width, number, one_line, panel_title, size_of
+from waterjar.view.numbers import (
+    counted,
+    estimate,
+    estimate_or_reason,
+    label,
+    listed,
+    no_width,
+    number,
+    one_line,
+    panel_title,
+    size_of,
+)
 from waterjar.view.report.blocks import Block, Callout, Chart, Heading, Items, Text, Verdict, Verdicts
 from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.headline import SHORT, headline, seen
@@ -61,11 +72,12 @@ def _main_metrics(model: Model, family: str) -> list[Block]:
     alike = known["n"].nunique() == 1  # then n is said once
     said = []
     for name in names:
+        metric = model.diagnosis.declared(name)
         texts = [
-            f"{line.cell} {one_line(estimate(line.mean, line.low, line.high, None if alike else line.n))}"
+            f"{line.cell} {one_line(estimate_or_reason(line, metric, with_n=not alike))}"
             for line in known[known["metric"] == name].itertuples()
         ]
-        title = panel_title(model.diagnosis.declared(name))
+        title = panel_title(metric)
         said.append(f"{title[:1].upper()}{title[1:]}: {listed(texts)}.")
     seeds = f"means of {counted(int(known['n'].iloc[0]), 'seed')}" if alike else "means over seeds"
     level = interval_words(known["interval"], model.diagnosis.confidence(family))
@@ -169,7 +181,8 @@ def _delay(one: xr.Dataset, with_n: bool) -> str:
 def _value(one: xr.Dataset, name: str, with_n: bool) -> str:
     metric = find_metric(name)
     mean, low, high, n = (float(one[f"{metric.scalar}_{end}"].values) for end in ("mean", "low", "high", "n"))
-    return estimate(mean, low, high, int(n) if with_n or no_width(low, high) else None, scale=size_of(metric))
+    scale = size_of(metric)
+    return estimate(mean, low, high, int(n) if with_n or no_width(low, high, scale) else None, scale=scale)
 
 
 def _chart(model: Model) -> list[Block]:
@@ -205,10 +218,10 @@ def _chart(model: Model) -> list[Block]:
 def _alt(frame: pd.DataFrame) -> str:
     parts = []
     for metric, part in frame.groupby("metric", sort=False):
-        once = part.drop_duplicates("cell")
+        once, declared = part.drop_duplicates("cell"), find_metric(str(metric))
         told = [
-            f"{line.cell} {one_line(estimate(line.mean, line.low, line.high, int(line.n)))}"
+            f"{line.cell} {one_line(estimate(line.mean, line.low, line.high, int(line.n), scale=size_of(declared)))}"
             for line in once.itertuples()
         ]
-        parts.append(f"{label(find_metric(str(metric)))}: {'; '.join(told)}")
+        parts.append(f"{label(declared)}: {'; '.join(told)}")
     return "Means with intervals beside a line at 0. " + ". ".join(parts) + "."
