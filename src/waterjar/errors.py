@@ -14,6 +14,10 @@ class BusyError(WaterjarError):
     """Another process is at it: nothing failed, and later the same command may do."""
 
 
+class UnwrittenError(WaterjarError):
+    """A file could not be written: what goes on without a figure that cannot be drawn does not go on after this."""
+
+
 def unknown_name(what: str, value: object, options: Iterable[object], hint: str = "") -> WaterjarError:
     """Build the error for a name that is not one of `options`, with the nearest valid one.
 

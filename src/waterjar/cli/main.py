@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
 from typing import Annotated
 
@@ -44,6 +47,7 @@ _NO_MEMORY = (
     "can't start new thread",
     "error return without exception set",
 )
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _TRY_LATER = 75
 """EX_TEMPFAIL of sysexits.h."""
 
@@ -65,7 +69,10 @@ def _root(
 def main() -> None:
     """Run the command line; what waterjar refuses is one clear line and exit code 2, or 75 if it may do later."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # at the end of the process a full disk would be no error any more
     except WaterjarError as error:
         sys.stderr.write("waterjar: " + "\n".join(visible(line) for line in str(error).split("\n")) + "\n")
         sys.exit(_TRY_LATER if isinstance(error, BusyError) else 2)
@@ -73,6 +80,11 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except (MemoryError, ImportError, OSError, RuntimeError, SystemError) as error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output is lost
+            sys.stderr.write(f"waterjar: could not write {error.filename or 'the output'}: {error.strerror}\n")
+            sys.exit(2)
         if not _lacks_memory(error):
             raise
         what = visible(str(error))[:200] or "MemoryError"
