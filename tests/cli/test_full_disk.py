@@ -77,4 +77,7 @@ def test_standard_output(study: Path, command: list[str]) -> None:
             check=False,
             env={**os.environ, "PYTHONWARNINGS": "ignore"},
         )
-    assert (done.returncode, done.stderr) == (2, "waterjar: could not write the output: No space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "waterjar: could not read or write the output: No space left on device\n",
+    )

@@ -26,8 +26,8 @@ from waterjar.cli import (
     show,
     verify,
 )
-from waterjar.errors import BusyError, WaterjarError
-from waterjar.run.shown import visible
+from waterjar.errors import BusyError, WaterjarError, brief
+from waterjar.run.shown import visible, visible_lines
 
 app = typer.Typer(
     name="waterjar",
@@ -47,7 +47,8 @@ _NO_MEMORY = (
     "can't start new thread",
     "error return without exception set",
 )
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+"""What is the disk's fault, or the name's, and not ours."""
 _TRY_LATER = 75
 """EX_TEMPFAIL of sysexits.h."""
 
@@ -74,16 +75,18 @@ def main() -> None:
         finally:
             sys.stdout.flush()  # at the end of the process a full disk would be no error any more
     except WaterjarError as error:
-        sys.stderr.write("waterjar: " + "\n".join(visible(line) for line in str(error).split("\n")) + "\n")
+        sys.stderr.write(f"waterjar: {visible_lines(str(error))}\n")
         sys.exit(_TRY_LATER if isinstance(error, BusyError) else 2)
     except BrokenPipeError:  # `waterjar ls | head` closes the pipe early
         sys.stderr.close()
         sys.exit(0)
     except (MemoryError, ImportError, OSError, RuntimeError, SystemError) as error:
-        if isinstance(error, OSError) and error.errno in _FULL:
-            with contextlib.suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output is lost
-            sys.stderr.write(f"waterjar: could not write {error.filename or 'the output'}: {error.strerror}\n")
+        if isinstance(error, OSError) and error.errno in _DISK:
+            if error.filename is None:
+                with contextlib.suppress(OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of it is lost
+            place = visible(brief(error.filename or "the output", 200))
+            sys.stderr.write(f"waterjar: could not read or write {place}: {error.strerror}\n")
             sys.exit(2)
         if not _lacks_memory(error):
             raise

@@ -1,8 +1,8 @@
 """YAML, read and written in one place: plain values only, nothing that is read otherwise than it looks.
 
 YAML has traps that end in wrong studies: of a setting given twice the last one wins, 010 is 8, 1:30 is 90, 1_0 is 10,
-`no` is false, 1e400 is infinite, and U+0085 breaks a line. Here these are errors with their line, since other
-readers of YAML take some of them for text. 1e-2 is the number that it looks like; dates, and all between quotes, are text.
+`no` is false, 1e400 is infinite, and U+0085 breaks a line. Here these are errors with their line: other readers of YAML
+take some of them for text. 1e-2 is the number that it looks like; dates are text, and so is all between quotes.
 Files are bounded, aliases (`*name`) too: a few lines of them can stand for more values than fit in memory.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 
 MOST_BYTES = 256 * 1024
 """A file of settings has some kilobytes; one of this size takes seconds to read."""
@@ -109,7 +109,7 @@ class _Loader(yaml.SafeLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         tag = getattr(event, "tag", None)
         if tag not in (None, "!", f"{_TAG}str"):
-            raise self._fault(event, f"the tag {tag} is not read: write plain text, numbers, lists and mappings")
+            raise self._fault(event, f"the tag {brief(tag)} is not read: write plain text, numbers, lists and mappings")
         self._depth += 1
         if self._depth > MOST_LEVELS + 1:
             raise self._fault(event, f"nested deeper than {MOST_LEVELS} levels")
@@ -138,7 +138,9 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode):
                 raise self._fault(key, "a list or a mapping cannot be the name of a setting")
             if key.value in lines:
-                raise self._fault(key, f"'{key.value}' is given twice, first in line {lines[key.value]}: leave one")
+                raise self._fault(
+                    key, f"'{brief(key.value)}' is given twice, first in line {lines[key.value]}: leave one"
+                )
             lines[key.value] = key.start_mark.line + 1
         return [part for pair in node.value for part in pair]
 
@@ -150,7 +152,7 @@ class _Loader(yaml.SafeLoader):
     def number(self, node: yaml.ScalarNode) -> int | float:
         """A number that every reader of YAML reads alike, and that a computer has."""
         text = str(node.value)
-        shown = text if len(text) <= 40 else f"{text[:40]}..."
+        shown = brief(text)
         is_whole = node.tag == f"{_TAG}int"
         if not (_DECIMAL if is_whole else _FLOAT).fullmatch(text):
             raise self._fault(

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.disk import write_file
 from waterjar.run.formats.timeline import MEASURES, SPLITS, Step, Timeline, Value, seed_form, timelines
 from waterjar.run.identity import digest
@@ -199,7 +199,7 @@ def _names(text: str, where: str) -> list[str]:
     except (ValueError, RecursionError):
         names = None
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise WaterjarError(f'{where}: tasks {text[:80]!r}: expected a JSON list of names, such as ["t1", "t2"]')
+        raise WaterjarError(f'{where}: tasks {brief(text)!r}: expected a JSON list of names, such as ["t1", "t2"]')
     return names
 
 
