@@ -5,13 +5,37 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MOST_SIGNS, MOST_LINES = 2000, 100
+"""What an error shows of a line, and of lines: names and values come from files, and may be megabytes."""
+
 
 class WaterjarError(Exception):
-    """Anything waterjar refuses to do, in words meant for the person who asked."""
+    """Anything waterjar refuses to do, in words meant for the person who asked; not more of them than can be read."""
+
+    def __init__(self, message: object = "") -> None:
+        lines = str(message).split("\n")
+        if len(lines) > MOST_LINES:  # the last one may say what to do
+            lines[MOST_LINES - 2 : -1] = [f"... {len(lines) - MOST_LINES + 1} more lines"]
+        super().__init__("\n".join(brief(line, MOST_SIGNS) for line in lines))
+
+
+def brief(text: object, most: int = 80) -> str:
+    """A text that fits; what is left out is in its middle, since the end of an error says what was expected.
+
+    >>> brief("abcdefghijkl", 9), brief("abc")
+    ('abcdef…kl', 'abc')
+    """
+    whole = str(text)
+    kept = most // 4
+    return whole if len(whole) <= most else f"{whole[: most - kept - 1]}…{whole[len(whole) - kept :]}"
 
 
 class BusyError(WaterjarError):
     """Another process is at it: nothing failed, and later the same command may do."""
+
+
+class UnwrittenError(WaterjarError):
+    """A file could not be written: what goes on without a figure that cannot be drawn does not go on after this."""
 
 
 def unknown_name(what: str, value: object, options: Iterable[object], hint: str = "") -> WaterjarError:
@@ -20,8 +44,8 @@ def unknown_name(what: str, value: object, options: Iterable[object], hint: str 
     >>> print(unknown_name("eval_set", "tset", ["test", "train"]))
     eval_set 'tset' is unknown: did you mean 'test'? Known: 'test', 'train'
     """
-    known = [str(option) for option in options]
-    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
+    known, value = [str(option) for option in options], brief(value)
+    near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
     guess = f" did you mean '{near[0]}'?" if near else ""
     listing = ", ".join(f"'{name}'" for name in known) or "none"
     tail = f". {hint}" if hint else ""

@@ -70,7 +70,7 @@ class Outer(BaseModel):
          "setting 'named[0].settings.depth' is 0: expected at least 1"),
         ({"depth": 3}, "setting 'depth' is unknown: did you mean 'inner.depth'? Known: 'size', 'ratio', 'where', "
          "'inner', 'pair', 'colour', 'either', 'table', 'named', 'anything'"),
-        ({"size": "x" * 500}, f"setting 'size' is '{'x' * 79}...: expected a whole number"),
+        ({"size": "x" * 500}, f"setting 'size' is '{'x' * 58}…{'x' * 19}': expected a whole number"),
     ],
 )  # fmt: skip
 def test_each_fault_once(values: dict[str, Any], expected: str | None) -> None:

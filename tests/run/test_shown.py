@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import unicodedata
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import waterjar
 from waterjar import Recorder
-from waterjar.run.shown import HIDDEN, NOT_SHOWN, csv_cell, from_csv_cell, shown_settings, visible
+from waterjar.run.shown import HIDDEN, NOT_SHOWN, csv_cell, from_csv_cell, json_text, shown_settings, visible
 
 DIRECTION = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -95,3 +96,18 @@ def test_home_directories_and_logins_are_not_shown(monkeypatch: pytest.MonkeyPat
     }
     wanted = {"a": "~/x", "b": "~/x", "c": ["~/y"], "d": "s3://…@host/x", "e": "/data/x"}
     assert shown_settings(given) == wanted
+
+
+def test_what_cannot_be_seen_is_what_unicode_says() -> None:
+    """Format characters (Cf), without the joiners and those that draw something, such as the Arabic number sign."""
+    drawn = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x200C, 0x200D}
+    below = [*(n for n in range(0x10000) if n not in drawn), *range(0xE0000, 0xE0080)]
+    assert all(HIDDEN.match(chr(n)) for n in below if unicodedata.category(chr(n)) in ("Cf", "Cc", "Cs", "Zl", "Zp"))
+    assert visible("\xad\u200b\U000e0041") == r"\xad\u200b\U000e0041"
+    assert from_csv_cell(csv_cell("a\U000e0041\\")) == "a\U000e0041\\"
+
+
+@given(st.text())
+def test_json_keeps_what_it_does_not_show(text: str) -> None:
+    shown = json_text({"a": text}, indent=1)
+    assert json.loads(shown) == {"a": text} and not HIDDEN.search(shown.replace("\n", ""))

@@ -25,10 +25,11 @@ def read(folder: Path, text: str | bytes) -> dict[str, object]:
     ("text", "value"),
     [
         ("1e-2", 0.01), ("1E5", 1e5), ("-2.5e-3", -0.0025), ("1.0e-2", 0.01), (".5", 0.5), ("3.", 3.0), ("0.25", 0.25),
-        ("12", 12), ("-3", -3), ("0", 0), ("1_000", 1000), ("true", True), ("no", False), ("null", None), ("~", None),
+        ("12", 12), ("-3", -3), ("0", 0), ("true", True), ("False", False), ("y", "y"), ("null", None), ("~", None),
         ("", None), ("'1e-2'", "1e-2"), ('"12"', "12"), ("2024-01-01", "2024-01-01"), ("derpp", "derpp"),
         ("!!str 12", "12"), ("[1, a, [2.5]]", [1, "a", [2.5]]), ("{a: {b: [1]}}", {"a": {"b": [1]}}), ("e5", "e5"),
-        ("=", "="), (".inf", math.inf), ("-.inf", -math.inf),
+        ("=", "="), (".inf", math.inf), ("-.inf", -math.inf), ("'no'", "no"), ("'1_0'", "1_0"), ("1_0a", "1_0a"),
+        ('"a\\u0085b"', "a\x85b"), ("0e5", 0.0), ("1e-300", 1e-300), ("1e308", 1e308),
     ],
 )  # fmt: skip
 def test_values(tmp_path: Path, text: str, value: object) -> None:
@@ -37,7 +38,9 @@ def test_values(tmp_path: Path, text: str, value: object) -> None:
     assert type(found) is type(value)
 
 
-WORDS = st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S", "Zs"]))
+WORDS = st.text(
+    st.characters(codec="ascii", categories=["L", "N", "P", "S", "Zs"]) | st.sampled_from("\x85\u2028\u2029")
+)
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**39), 10**39) | st.floats(allow_nan=False) | WORDS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abcxyz_", min_size=1), inner, max_size=4),
@@ -97,11 +100,20 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{k + 1}: &a{k + 1} {{<<: [{', '.join([f
         ("a: &a {b: *a}", r"nested deeper than 30 levels"),
         ("[" * 500, r"nested deeper than 30 levels"),
         ("a: " + "[" * 40 + "]" * 40, r"line 1: nested deeper than 30 levels"),
-        ("a: 010", r"line 1: 010 is another number to other readers"),
+        ("a: 010", r"line 1: 010 is another number, or text, to other readers"),
+        ("a: 1\nb: 1_000", r"line 2: 1_000 is another number, or text, .* without _, or quotes around a text"),
+        ("a: 1_0.5", r"line 1: 1_0.5 is another number, or text"),
+        ("learners: [er, no]", r"line 1: no is false to some readers .* and text to others: write false, or 'no'$"),
+        ("a: On", r"line 1: On is true to some readers .*: write true, or 'On'$"),
+        ("a: 1e400", r"line 1: 1e400 is larger than any number of a computer"),
+        ("a: [-1.0e+999]", r"line 1: -1.0e\+999 is larger than"),
+        ("lr: 1e-400", r"line 1: 1e-400 is smaller than any number of a computer but 0"),
+        ("a: 1\nb: x\x85c: 2", r'line 2: U\+0085 cannot be seen, .*: leave it out, or write "\\u0085" between double'),
+        ("a: 'x\u2028y'", r"line 1: U\+2028 cannot be seen"),
         ("a: 1:30", r"line 1: 1:30 is another number"),
         ("a: 1:30.5", r"line 1: 1:30.5 is another number"),
         ("a: 0x1f", r"line 1: 0x1f is another number"),
-        (f"a: {'9' * 5000}", r"line 1: 9{40}\.\.\. is another number"),
+        (f"a: {'9' * 5000}", r"line 1: 9{59}…9{20} is another number"),
         ("a: !!int x", r"line 1: the tag .*int is not read"),
         ("a: !!bool x", r"line 1: the tag .*bool is not read"),
         ("a: !!set {x}", r"line 1: the tag .*set is not read"),
@@ -121,6 +133,19 @@ def test_faults(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(WaterjarError, match=message):
         read(tmp_path, text)
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("text", ["9" * 200_000 + "true", "1." + "9_" * 100_000 + "e", "1_" * 100_000 + "e5 x"])
+def test_long_words_of_digits_take_no_longer_than_others(text: str) -> None:
+    """--set with 41,000 digits and a letter took minutes."""
+    start = time.process_time()
+    assert read_yaml(f"a: {text}", "here") == {"a": text}
+    assert time.process_time() - start < 5
+
+
+def test_a_value_is_as_long_as_a_file_at_most() -> None:
+    with pytest.raises(WaterjarError, match="--set a is longer than 256 kB"):
+        read_yaml("a" * (MOST_BYTES + 1), "--set a")
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def _figures(found: Diagnosis, names: list[str], out: Path | None, kind: str | N
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
-    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.errors import UnwrittenError, WaterjarError  # noqa: PLC0415
     from waterjar.view.album import compare_figures  # noqa: PLC0415
 
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
@@ -138,6 +138,8 @@ def _figures(found: Diagnosis, names: list[str], out: Path | None, kind: str | N
 
         try:
             return compare_figures(found, out, names, kind=kind, progress=watch)
+        except UnwrittenError:
+            raise
         except WaterjarError as error:  # without matplotlib none can be drawn; the table is there all the same
             return {"figures": str(error)}
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
 from typing import Annotated
 
@@ -23,8 +26,8 @@ from waterjar.cli import (
     show,
     verify,
 )
-from waterjar.errors import BusyError, WaterjarError
-from waterjar.run.shown import visible
+from waterjar.errors import BusyError, WaterjarError, brief
+from waterjar.run.shown import visible, visible_lines
 
 app = typer.Typer(
     name="waterjar",
@@ -44,6 +47,8 @@ _NO_MEMORY = (
     "can't start new thread",
     "error return without exception set",
 )
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+"""What is the disk's fault, or the name's, and not ours."""
 _TRY_LATER = 75
 """EX_TEMPFAIL of sysexits.h."""
 
@@ -65,14 +70,24 @@ def _root(
 def main() -> None:
     """Run the command line; what waterjar refuses is one clear line and exit code 2, or 75 if it may do later."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # at the end of the process a full disk would be no error any more
     except WaterjarError as error:
-        sys.stderr.write("waterjar: " + "\n".join(visible(line) for line in str(error).split("\n")) + "\n")
+        sys.stderr.write(f"waterjar: {visible_lines(str(error))}\n")
         sys.exit(_TRY_LATER if isinstance(error, BusyError) else 2)
     except BrokenPipeError:  # `waterjar ls | head` closes the pipe early
         sys.stderr.close()
         sys.exit(0)
     except (MemoryError, ImportError, OSError, RuntimeError, SystemError) as error:
+        if isinstance(error, OSError) and error.errno in _DISK:
+            if error.filename is None:
+                with contextlib.suppress(OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of it is lost
+            place = visible(brief(error.filename or "the output", 200))
+            sys.stderr.write(f"waterjar: could not read or write {place}: {error.strerror}\n")
+            sys.exit(2)
         if not _lacks_memory(error):
             raise
         what = visible(str(error))[:200] or "MemoryError"

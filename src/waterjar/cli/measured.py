@@ -39,17 +39,17 @@ def runs_at(path: Path, where: str | None = None) -> Study:
 
 def read_sets(given: Sequence[str] | None) -> dict[str, Any]:
     """`threshold=0.8` -> {"threshold": 0.8}: values are read as YAML, and 1e-2 as the number that it looks like."""
-    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.errors import WaterjarError, brief  # noqa: PLC0415
     from waterjar.run.yaml_text import read_yaml  # noqa: PLC0415
 
     found: dict[str, Any] = {}
     for text in given or ():
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise WaterjarError(f"--set {text}: expected key=value")
+            raise WaterjarError(f"--set {brief(text)}: expected key=value")
         if key in found:
-            raise WaterjarError(f"--set {key} is given twice: leave one out")
-        found[key] = read_yaml(value, f"--set {text if len(text) <= 60 else text[:57] + '...'}")
+            raise WaterjarError(f"--set {brief(key)} is given twice: leave one out")
+        found[key] = read_yaml(value, f"--set {brief(text)}")
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from waterjar.run.shown import HIDDEN, visible
+from waterjar.run.shown import json_text, visible
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,9 +19,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 def print_json(value: Any) -> None:
     """Print plain data as JSON; numbers that JSON does not have become text ("inf")."""
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
-    lines = (HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write(json_text(_finite(value), indent=2) + "\n")
 
 
 def _finite(value: Any) -> Any:

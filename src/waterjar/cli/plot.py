@@ -130,7 +130,7 @@ def _album(study: Study, folder: Path) -> dict[str, dict[str, str]]:
 
 def _several(study: Study, folder: Path, kind: str | None, *, declared: bool) -> dict[str, dict[str, str]]:
     """All figures, or those that the study declares, of the families that it measures."""
-    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.errors import UnwrittenError, WaterjarError  # noqa: PLC0415
     from waterjar.view import figures  # noqa: PLC0415
     from waterjar.view.style import house_style  # noqa: PLC0415
 
@@ -154,6 +154,8 @@ def _several(study: Study, folder: Path, kind: str | None, *, declared: bool) ->
             for form in forms:
                 target = folder / f"{name}.{form}"
                 drawn[target.name] = str(figures.save(figures.draw(name, found), target))
+        except UnwrittenError:
+            raise
         except WaterjarError as error:  # it says why this study cannot have this figure
             refused[name] = str(error)
     return {"drawn": drawn, "passed_over": refused}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 
 Array = NDArray[Any]
 
@@ -34,7 +34,7 @@ def to_numpy(value: object, name: str) -> Array:
         array = np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:
         raise WaterjarError(
-            f"{name} = {_brief(value)} is not an array of numbers ({type(value).__name__}: {error})"
+            f"{name} = {brief(repr(value))} is not an array of numbers ({type(value).__name__}: {error})"
         ) from error
     if array.dtype.name == "bfloat16":
         array = array.astype(np.float32)
@@ -43,11 +43,6 @@ def to_numpy(value: object, name: str) -> Array:
             f"{name} has dtype {array.dtype}; numbers of at most 64 bits (float, int, bool) can be recorded"
         )
     return array
-
-
-def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def cast(array: Array, dtype: str, name: str) -> Array:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import UnwrittenError, WaterjarError
 
 
 def write_file(path: str | os.PathLike[str], data: bytes | str, *, sync: bool = True) -> Path:
@@ -35,7 +35,7 @@ def write_file(path: str | os.PathLike[str], data: bytes | str, *, sync: bool = 
         if sync:
             to_disk(target.parent)
     except (OSError, ValueError) as error:  # a name with a zero in it
-        raise _unwritten(target, error) from error
+        raise unwritten(target, error) from error
     return target
 
 
@@ -109,7 +109,7 @@ def written_beside(target: Path) -> Iterator[Path]:
         to_disk(target.parent)
         made = []
     except OSError as error:
-        raise _unwritten(error.filename or target, error) from error
+        raise unwritten(error.filename or target, error) from error
     finally:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)
@@ -118,6 +118,9 @@ def written_beside(target: Path) -> Iterator[Path]:
                 folder.rmdir()
 
 
-def _unwritten(path: str | os.PathLike[str], error: Exception) -> WaterjarError:
-    """NumPy's own error for a full disk has no strerror: it says how many values were written."""
-    return WaterjarError(f"could not write {os.fspath(path)}: {getattr(error, 'strerror', None) or error}")
+def unwritten(path: str | os.PathLike[str], error: Exception) -> UnwrittenError:
+    """The error for a file that could not be written.
+
+    NumPy's own error for a full disk has no strerror: it says how many values were written.
+    """
+    return UnwrittenError(f"could not write {os.fspath(path)}: {getattr(error, 'strerror', None) or error}")

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic.fields import FieldInfo
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 
 Settings = TypeVar("Settings", bound=BaseModel)
 _RANGES = ("greater_than", "less_than", "too_", "value_error")
@@ -31,7 +31,6 @@ _BOUNDS = {
     "less_than": "less than",
     "less_than_equal": "at most",
 }
-_SHOWN = 80
 
 
 class Behind(NamedTuple):
@@ -97,13 +96,13 @@ def unknown(
     "setting 'shortcut.rat' is unknown: did you mean 'shortcut.rate'? Known: 'kind', 'rate'"
     """
     names, places = list(options), dict(elsewhere or {})
-    before = path.removesuffix(str(name))
+    before, path, name = path.removesuffix(str(name)), brief(path), brief(name)
     full = {**places, **{option: f"{before}{option}" for option in names}}
-    if str(name) in places:
-        near = [str(name)]
+    if name in places:
+        near = [name]
     else:
-        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-        near = near or difflib.get_close_matches(str(name), places, n=1, cutoff=0.6)
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        near = near or difflib.get_close_matches(name, places, n=1, cutoff=0.6)
     guess = f" did you mean '{full[near[0]]}'?" if near else ""
     listing = ", ".join(f"'{option}'" for option in names) or "none"
     return f"{what} '{path}' is unknown:{guess} Known: {listing}"
@@ -331,7 +330,7 @@ def _expected(field: FieldInfo) -> str:
 
 
 def _needs(path: str, value: object, what: str) -> str:
-    return f"setting '{path}' is {_shown(value)}: {what}"
+    return f"setting '{brief(path)}' is {_shown(value)}: {what}"
 
 
 def _shown(value: object) -> str:
@@ -339,7 +338,7 @@ def _shown(value: object) -> str:
     if value is None:
         return "empty"
     text = str(value).lower() if isinstance(value, bool) else repr(list(value) if isinstance(value, tuple) else value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return brief(text)
 
 
 def _below(at: str, name: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import google_crc32c
@@ -23,6 +24,20 @@ def chunk_key(array: str, index: tuple[int, ...]) -> str:
     'performance/loss/c/0/2'
     """
     return "/".join([array, "c", *map(str, index)])
+
+
+def places(grid: Sequence[range]) -> Iterator[tuple[int, ...]]:
+    """The indices of the chunks in a grid, one by one: itertools.product begins with a list of every side of it.
+
+    >>> list(places([range(2), range(1, 3)]))
+    [(0, 1), (0, 2), (1, 1), (1, 2)]
+    """
+    if not grid:
+        yield ()
+        return
+    for first in grid[0]:
+        for rest in places(grid[1:]):
+            yield (first, *rest)
 
 
 def write_blocks(

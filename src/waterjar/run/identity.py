@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from waterjar._version import NUMERICS_VERSION
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 
 Config = dict[str, Any]
 
@@ -30,7 +30,7 @@ def plain(value: object, where: str = "config", depth: int = 0) -> Any:
     {'lr': 0.1, 'layers': [1, 2]}
     """
     if depth > _DEEPEST:
-        raise WaterjarError(f"{where[:80]}... is nested deeper than {_DEEPEST} levels, or contains itself")
+        raise WaterjarError(f"{brief(where)} is nested deeper than {_DEEPEST} levels, or contains itself")
     if hasattr(value, "model_dump"):
         value = value.model_dump(mode="json")
     if hasattr(value, "item") and getattr(value, "shape", None) == ():

@@ -35,7 +35,7 @@ class LazyArray(BackendArray):
         for part, size in zip(key, self.shape, strict=True):
             if isinstance(part, slice):
                 places = range(*part.indices(size))
-                low, high = (min(places), max(places) + 1) if places else (0, 0)
+                low, high = (min(places[0], places[-1]), max(places[0], places[-1]) + 1) if places else (0, 0)
                 rest.append(slice(None, None, part.step))
             else:
                 low = int(part) % size

@@ -10,7 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 from waterjar.run.disk import to_disk
 from waterjar.run.manifest import read_root_hash
 from waterjar.run.provenance import now
@@ -109,7 +109,7 @@ def _parse(file: Path, stamp: tuple[int, ...]) -> tuple[list[dict[str, str]], di
             entry = json.loads(line)
             found.append({key: str(entry[key]) for key in ("run", "run_id", "root", "sealed")})
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise WaterjarError(f"{file}, line {number} is not an entry of a ledger: {line[:80]!r}") from error
+            raise WaterjarError(f"{file}, line {number} is not an entry of a ledger: {brief(line)}") from error
     return found, {entry["run"]: entry["root"] for entry in found}
 
 

@@ -12,7 +12,7 @@ import tokenize
 from collections.abc import Callable
 from typing import Any
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.study import Entry, flat
 
 Test = Callable[[Entry], bool]
@@ -75,7 +75,7 @@ def _tree(condition: str) -> ast.expr:
     for _ in range(_DEEPEST):
         level = [below for node in level for below in ast.iter_child_nodes(node)]
     if level:
-        raise WaterjarError(f"--where {condition[:80]!r}... is nested deeper than {_DEEPEST} levels")
+        raise WaterjarError(f"--where {brief(condition)!r} is nested deeper than {_DEEPEST} levels")
     return tree
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run import ledger, seal
 from waterjar.run import resume as resuming
 from waterjar.run.codec import Storage
@@ -120,7 +120,7 @@ class Recorder:
             exists = (self.path / ROOT).exists()
             occupied = not exists and self.path.is_dir() and any(item.name != PRIVATE for item in self.path.iterdir())
         except (OSError, ValueError) as error:
-            raise WaterjarError(f"path {str(self.path)[:200]!r} cannot be used: {error}") from error
+            raise WaterjarError(f"path {brief(self.path)!r} cannot be used: {error}") from error
         if exists and not wanted:
             raise WaterjarError(f"{self.path} holds a run already: pass resume=True to go on with it, or another path")
         if occupied:

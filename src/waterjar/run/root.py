@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
 from waterjar.run.codec import Json, decode
-from waterjar.run.growing import chunk_key, filled
+from waterjar.run.growing import chunk_key, filled, places
 from waterjar.run.identity import identify
 from waterjar.run.nodes import Fault, check_nodes, chunk_bytes
 from waterjar.run.schema import SCHEMA_VERSION
@@ -178,18 +177,18 @@ def read_array(
     chunks, most = metadata["chunk_grid"]["configuration"]["chunk_shape"], chunk_bytes(metadata)
     wanted = [(0, size) for size in metadata["shape"]] if region is None else region
     shape = tuple(end - begin for begin, end in wanted)
-    grid = [range(begin // c, math.ceil(end / c)) for (begin, end), c in zip(wanted, chunks, strict=True)]
+    grid = [range(begin // c, -(-end // c)) for (begin, end), c in zip(wanted, chunks, strict=True)]
     grid = grid if math.prod(shape) else [range(0)]
     whole = None
     if math.prod(map(len, grid)) != 1:  # a single chunk is not copied
-        for name in (chunk_key(key, index) for index in itertools.product(*grid)):  # before memory is taken for them
+        for name in (chunk_key(key, index) for index in places(grid)):  # before memory is taken for them
             if not (path / name).is_file():
                 raise DamagedError(path, f"could not read {path / name}: No such file")
         try:
             whole = filled(shape, metadata)
         except (MemoryError, ValueError) as error:
             raise WaterjarError(f"{path / key} does not fit into memory: {shape} {metadata['data_type']}") from error
-    for index in itertools.product(*grid):
+    for index in places(grid):
         name = chunk_key(key, index)
         try:
             data = read_file(path, name, most + most // 64 + 2**16)  # what does not compress grows a little

@@ -1,18 +1,23 @@
 r"""What is shown of texts and settings from files: nothing that acts on a terminal or a spreadsheet, and no secrets.
 
-Control characters and those that turn the direction of writing become visible, as `\x1b` or `\u202e`. In CSV a text
-that a spreadsheet would run as a formula begins with an apostrophe. Both can be undone (`from_csv_cell`).
+Control characters, those that turn the direction of writing and those that cannot be seen become visible, as `\x1b` or
+`\u202e`; the joiners of Indic and Persian writing and of emoji stay. In CSV a text that a spreadsheet would run as a
+formula begins with an apostrophe. Both can be undone (`from_csv_cell`).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|\\)")
+HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(000e00[0-7][0-9a-f])|\\)")
 _FORMULA = re.compile(r"'*[=+\-@＝＋－＠]")
 NOT_SHOWN = "(not shown)"
 
@@ -34,9 +39,27 @@ def visible(text: str) -> str:
     >>> print(visible("a\x1b[31mb\u202ec"))
     a\x1b[31mb\u202ec
     """
-    return HIDDEN.sub(
-        lambda found: f"\\x{ord(found[0]):02x}" if found[0] <= "\xff" else f"\\u{ord(found[0]):04x}", text
-    )
+    return HIDDEN.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def visible_lines(text: str) -> str:
+    """As `visible`, but lines stay lines."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def json_text(value: Any, **how: Any) -> str:
+    r"""JSON that holds every text as it is, and shows none of what `visible` would not.
+
+    >>> print(json_text(["é", "\u202e"]))
+    ["é", "\u202e"]
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, **how)
+    return "\n".join(HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], line) for line in text.split("\n"))
 
 
 def csv_cell(value: Any) -> Any:
@@ -60,7 +83,7 @@ def from_csv_cell(text: str) -> str:
     """
     if text.startswith("'") and _FORMULA.match(text):
         text = text[1:]
-    return _ESCAPE.sub(lambda found: chr(int(found[1] or found[2], 16)) if found[1] or found[2] else "\\", text)
+    return _ESCAPE.sub(lambda found: chr(int(found[found.lastindex], 16)) if found.lastindex else "\\", text)
 
 
 def _is_number(text: str) -> bool:

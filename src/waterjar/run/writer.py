@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
 from waterjar.run.codec import Json, Storage, array_metadata, group_metadata, snapshot_chunks
-from waterjar.run.growing import GrowingGroup, Series, chunk_key, write_blocks
+from waterjar.run.growing import GrowingGroup, Series, chunk_key, places, write_blocks
 from waterjar.run.rows import LayerTable, Row
 from waterjar.run.schema import GROWING, REASON, REASONS, STEP_COORDINATES, flags
 from waterjar.run.stamped import BLANK, stamp, to_json
@@ -336,5 +335,5 @@ def expected_files(nodes: dict[str, Json]) -> set[str]:
 def chunk_names(path: str, node: Json) -> Iterator[str]:
     """The chunks of an array, one by one: a shape may call for more than memory holds."""
     chunks = node["chunk_grid"]["configuration"]["chunk_shape"]
-    grid = [range(math.ceil(size / chunk)) for size, chunk in zip(node["shape"], chunks, strict=True)]
-    return (chunk_key(path, index) for index in (itertools.product(*grid) if all(grid) else ()))
+    grid = [range(-(-size // chunk)) for size, chunk in zip(node["shape"], chunks, strict=True)]
+    return (chunk_key(path, index) for index in places(grid))

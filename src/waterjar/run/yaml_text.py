@@ -1,19 +1,21 @@
 """YAML, read and written in one place: plain values only, nothing that is read otherwise than it looks.
 
-YAML has traps that end in wrong studies: of a setting given twice the last one wins, 010 is 8, 1:30 is 90, and 1e-2 is
-text. Here the first three are errors with their line, and the fourth is the number that it looks like; dates are text.
+YAML has traps that end in wrong studies: of a setting given twice the last one wins, 010 is 8, 1:30 is 90, 1_0 is 10,
+`no` is false, 1e400 is infinite, and U+0085 breaks a line. Here these are errors with their line: other readers of YAML
+take some of them for text. 1e-2 is the number that it looks like; dates are text, and so is all between quotes.
 Files are bounded, aliases (`*name`) too: a few lines of them can stand for more values than fit in memory.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 
 MOST_BYTES = 256 * 1024
 """A file of settings has some kilobytes; one of this size takes seconds to read."""
@@ -22,9 +24,10 @@ MOST_VALUES = 100_000
 MOST_LEVELS = 30
 
 _TAG = "tag:yaml.org,2002:"
-_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]{0,39})")
-_EXPONENT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
-_FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan)", re.IGNORECASE)
+_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
+_EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$")
+_FLOAT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan", re.IGNORECASE)
+_BREAKS = re.compile("[\x85\u2028\u2029]")
 
 
 def read_yaml_file(path: Path) -> Any:
@@ -52,6 +55,15 @@ def read_yaml(text: str, where: str) -> Any:
     >>> read_yaml("{lr: 1e-2, day: 2024-01-01}", "here")
     {'lr': 0.01, 'day': '2024-01-01'}
     """
+    if len(text) > MOST_BYTES:
+        raise WaterjarError(f"{where} is longer than {MOST_BYTES // 1024} kB: that is no setting")
+    broken = _BREAKS.search(text)
+    if broken is not None:
+        number, sign = text.count("\n", 0, broken.start()) + 1, f"{ord(broken[0]):04X}"
+        raise WaterjarError(
+            f"{where}: line {number}: U+{sign} cannot be seen, and breaks a line to some readers of YAML: leave it out, "
+            f'or write "\\u{sign.lower()}" between double quotes'
+        )
     try:
         loader = _Loader(text, where)
         return loader.get_single_data()
@@ -64,8 +76,6 @@ def read_yaml(text: str, where: str) -> Any:
         raise WaterjarError(f"{where} is not YAML: {line}{what}") from error
     except yaml.YAMLError as error:
         raise WaterjarError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
-    except RecursionError as error:
-        raise WaterjarError(f"{where} is nested deeper than {MOST_LEVELS} levels") from error
 
 
 def write_yaml(value: object) -> str:
@@ -78,7 +88,11 @@ def write_yaml(value: object) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes the texts that `_Loader` reads as numbers."""
+    """Quotes the texts that `_Loader` reads as numbers, and escapes what it does not read as it is."""
+
+    def text(self, value: str) -> yaml.ScalarNode:
+        """Between double quotes where something must be escaped."""
+        return self.represent_scalar(f"{_TAG}str", value, style='"' if _BREAKS.search(value) else None)
 
 
 class _Loader(yaml.SafeLoader):
@@ -87,6 +101,7 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, text: str, where: str) -> None:
         super().__init__(text)
         self._where = where
+        self._depth = 0
         self._sizes: dict[int, tuple[int, int]] = {}  # id of a node -> values and levels in it
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -94,8 +109,12 @@ class _Loader(yaml.SafeLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         tag = getattr(event, "tag", None)
         if tag not in (None, "!", f"{_TAG}str"):
-            raise self._fault(event, f"the tag {tag} is not read: write plain text, numbers, lists and mappings")
+            raise self._fault(event, f"the tag {brief(tag)} is not read: write plain text, numbers, lists and mappings")
+        self._depth += 1
+        if self._depth > MOST_LEVELS + 1:
+            raise self._fault(event, f"nested deeper than {MOST_LEVELS} levels")
         node = super().compose_node(parent, index)
+        self._depth -= 1
         if node is None:
             return None
         if not isinstance(event, yaml.AliasEvent):
@@ -119,7 +138,9 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode):
                 raise self._fault(key, "a list or a mapping cannot be the name of a setting")
             if key.value in lines:
-                raise self._fault(key, f"'{key.value}' is given twice, first in line {lines[key.value]}: leave one")
+                raise self._fault(
+                    key, f"'{brief(key.value)}' is given twice, first in line {lines[key.value]}: leave one"
+                )
             lines[key.value] = key.start_mark.line + 1
         return [part for pair in node.value for part in pair]
 
@@ -129,15 +150,33 @@ class _Loader(yaml.SafeLoader):
         return {str(key.value): self.construct_object(part, deep=deep) for key, part in node.value}
 
     def number(self, node: yaml.ScalarNode) -> int | float:
-        """A number that every reader of YAML reads alike."""
+        """A number that every reader of YAML reads alike, and that a computer has."""
         text = str(node.value)
+        shown = brief(text)
         is_whole = node.tag == f"{_TAG}int"
         if not (_DECIMAL if is_whole else _FLOAT).fullmatch(text):
-            shown = text if len(text) <= 40 else f"{text[:40]}..."
             raise self._fault(
-                node, f"{shown} is another number to other readers of YAML: write a decimal number of at most 40 digits"
+                node,
+                f"{shown} is another number, or text, to other readers of YAML: write a decimal number of at most 40 "
+                "digits without _, or quotes around a text",
             )
-        return self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)
+        value = self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)
+        if math.isinf(value) and "inf" not in text.lower():
+            raise self._fault(node, f"{shown} is larger than any number of a computer, 1.8e308")
+        if value == 0 and re.match(r"[-+0.]*[1-9]", text):
+            raise self._fault(node, f"{shown} is smaller than any number of a computer but 0, 4.9e-324")
+        return value
+
+    def truth(self, node: yaml.ScalarNode) -> bool:
+        """`true` and `false`, which every reader of YAML takes for them."""
+        text = node.value.lower()
+        if text in ("true", "false"):
+            return bool(text == "true")
+        meant = str(self.bool_values[text]).lower()
+        raise self._fault(
+            node,
+            f"{node.value} is {meant} to some readers of YAML and text to others: write {meant}, or '{node.value}'",
+        )
 
     def text(self, node: yaml.ScalarNode) -> str:
         """A date, say: nothing here is one."""
@@ -150,6 +189,8 @@ class _Loader(yaml.SafeLoader):
 # To YAML 1.1, which PyYAML reads, 1e-2 and 1.5e3 are text; 1.2 and everybody else read numbers.
 for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver(f"{_TAG}float", _EXPONENT, list("-+.0123456789"))
+_Dumper.add_representer(str, _Dumper.text)
+_Loader.add_constructor(f"{_TAG}bool", _Loader.truth)
 for _kind in ("int", "float"):
     _Loader.add_constructor(f"{_TAG}{_kind}", _Loader.number)
 for _kind in ("timestamp", "value"):

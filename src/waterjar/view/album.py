@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from waterjar.diagnose.analysis import Analysis
 from waterjar.diagnose.registry import families, find_metric
 from waterjar.diagnose.study import Diagnosis, diagnose
-from waterjar.errors import WaterjarError
+from waterjar.errors import UnwrittenError, WaterjarError
 from waterjar.run.study import Entry, Study
 from waterjar.view import figures
 from waterjar.view.figures._series import has_course
@@ -181,6 +181,8 @@ def not_measured(family: str) -> str:
 def _drawn(page: Page, diagnosis: Diagnosis, target: Path) -> Path | str:
     try:
         return figures.save(figures.draw(page.figure, diagnosis, **page.settings), target)
+    except UnwrittenError:
+        raise
     except WaterjarError as error:  # it says why this cell cannot have this figure
         return str(error)
 

@@ -5,7 +5,6 @@ write_notebook(report, study.path, "report.ipynb")
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from waterjar._version import __version__
 from waterjar.errors import WaterjarError
 from waterjar.run.disk import write_file
+from waterjar.run.shown import json_text
 from waterjar.view.report.blocks import Chart, Report
 
 _OPEN = """from pathlib import Path
@@ -81,7 +81,7 @@ def write_notebook(
     except ValueError:  # on another drive there is no way
         way = study.resolve().as_posix()
     made = notebook(report, way, settings=settings, where=where)
-    return write_file(path, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+    return write_file(path, json_text(made, indent=1) + "\n")
 
 
 def _flat(text: str, most: int) -> str:

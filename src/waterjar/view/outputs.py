@@ -18,7 +18,7 @@ from waterjar.diagnose.analysis import Analysis
 from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.registry import families
 from waterjar.diagnose.study import Diagnosis
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import UnwrittenError, WaterjarError, unknown_name
 from waterjar.run.disk import write_file
 from waterjar.view import figures
 from waterjar.view.album import COMPARISON, DRAWN, FIGURES, Progress, album, drawn_formats, not_measured
@@ -46,7 +46,10 @@ def check_outputs(analysis: Analysis) -> None:
 
 
 def write_outputs(diagnosis: Diagnosis, folder: Path, *, progress: Progress | None = None) -> Made:
-    """Draw and write what the analysis of a study asks for; what cannot be made costs nothing else."""
+    """Draw and write what the analysis of a study asks for; what cannot be made costs nothing else.
+
+    A file that cannot be written is an error: the next one could not be, either.
+    """
     analysis = diagnosis.analysis
     kinds = drawn_formats(analysis)
     found: Made = {}
@@ -55,6 +58,8 @@ def write_outputs(diagnosis: Diagnosis, folder: Path, *, progress: Progress | No
             with house_style():  # without matplotlib none can be drawn: say so once
                 pass
             found |= _figures(diagnosis, folder, kinds, progress)
+        except UnwrittenError:
+            raise
         except WaterjarError as error:
             found[FIGURES] = str(error)
     found |= _reports(diagnosis, folder)
@@ -129,6 +134,8 @@ def _kept(name: str, text: Callable[[], str], folder: Path) -> Made:
 def _made(make: Callable[[], Path]) -> Path | str:
     try:
         return make()
+    except UnwrittenError:
+        raise
     except WaterjarError as error:  # it says why there is none
         return str(error)
 

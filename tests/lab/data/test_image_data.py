@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -224,12 +226,41 @@ def test_a_forged_cache_is_one_error(tmp_path: Path, file: str, before: bytes, a
         from_cache(directory, verify=True)
 
 
-def test_a_directory_with_the_right_name_and_other_data_is_refused(tmp_path: Path) -> None:
+def _flip(file: Path) -> None:
+    about, data = file.stat(), bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def _other(file: Path) -> None:
+    description = json.loads((file.parent / "data.json").read_text())
+    (file.parent / "data.json").write_text(json.dumps({**description, "fingerprint": "0" * 64}))
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (_flip, "no longer have the fingerprint"),
+        (Path.unlink, "No such file"),
+        (lambda file: file.write_bytes(b""), "damaged"),
+        (_other, "other data than its name says"),
+        (lambda file: (file.parent / "data.json").unlink(), "holds no cached image set"),
+        (lambda file: (shutil.rmtree(file.parent), file.parent.write_text("x")), "damaged"),
+    ],
+)
+def test_who_has_the_data_makes_a_damaged_copy_again_and_says_so(
+    tmp_path: Path, harm: Callable[[Path], object], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
     directory = to_cache(small(), tmp_path)
-    description = json.loads((directory / "data.json").read_text())
-    (directory / "data.json").write_text(json.dumps({**description, "fingerprint": "0" * 64}))
-    with pytest.raises(WaterjarError, match="other data than its name says"):
-        to_cache(small(), tmp_path)
+    good = {file.name: file.read_bytes() for file in directory.iterdir()}
+    assert to_cache(small(), tmp_path) == directory and caplog.records == []
+    harm(directory / "train_images.npy")
+    assert to_cache(small(), tmp_path) == directory
+    assert {file.name: file.read_bytes() for file in directory.iterdir()} == good
+    assert [file.name for file in tmp_path.iterdir()] == [directory.name]
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert why in told and told.endswith(": it is made again") and "delete it" not in told
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux's memory map")

@@ -1,12 +1,14 @@
 """Image sets on disk as memory-mapped arrays: any number of worker processes share one copy in memory.
 
 A worker gets the path, not the data. The directory's name holds the fingerprint; it appears by one atomic
-rename when it is complete, so that a killed writer leaves nothing that looks whole.
+rename when it is complete, so that a killed writer leaves nothing that looks whole. A copy that has changed since is
+never used: who has the data writes it anew, and says so; a worker, which has not, refuses it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 from waterjar.lab.data._image_data import ImageData, fingerprint
 from waterjar.run.disk import to_disk, tree_to_disk
 from waterjar.run.npz_file import FAULTS
@@ -34,6 +36,8 @@ ARRAYS = (
     "class_superclass",
 )
 _DESCRIPTION = "data.json"
+_REMEDY = ": delete it, it will be made again"
+_LOG = logging.getLogger(__name__)
 
 
 def fault_of_name(name: str) -> str:
@@ -45,20 +49,26 @@ def fault_of_name(name: str) -> str:
     "name '../x' must be letters, digits and . _ - (not in front), at most 64"
     """
     good = re.fullmatch(r"\w[\w.-]{0,63}", name)
-    return "" if good else f"name {name[:80]!r} must be letters, digits and . _ - (not in front), at most 64"
+    return "" if good else f"name {brief(name)!r} must be letters, digits and . _ - (not in front), at most 64"
 
 
 def to_cache(data: ImageData, directory: str | os.PathLike[str]) -> Path:
-    """Write an image set below `directory` unless it is there, and return its own directory."""
+    """Write an image set below `directory` unless it is there, whole and unchanged, and return its own directory."""
     fault = fault_of_name(data.name)
     if fault:
         raise WaterjarError(f"the image set cannot be cached: {fault}")
     target = Path(directory) / f"{data.name}-{data.fingerprint[:16]}"
-    if (target / _DESCRIPTION).exists():
-        return _same(target, data.fingerprint)
+    is_there = target.exists() or target.is_symlink()
+    if is_there:
+        try:
+            from_cache(_same(target, data), verify=True)
+        except WaterjarError as error:
+            _LOG.warning("%s: it is made again", str(error).removesuffix(_REMEDY))
+        else:
+            return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return _write(data, target)
+        return _write(data, target, replace=is_there)
     except OSError as error:
         size = sum(getattr(data, name).nbytes for name in ARRAYS)
         # NumPy's own error for a full disk has no strerror: it says how many values were written.
@@ -68,12 +78,21 @@ def to_cache(data: ImageData, directory: str | os.PathLike[str]) -> Path:
         ) from error
 
 
+def _remove(target: Path) -> None:
+    """Out of the way at once; processes that have it open keep what they have."""
+    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        target.rename(aside / target.name)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
 def _free(place: Path) -> str:
     there = next(folder for folder in (place, *place.absolute().parents) if folder.exists())
     return f"{shutil.disk_usage(there).free} bytes are free on its disk"
 
 
-def _write(data: ImageData, target: Path) -> Path:
+def _write(data: ImageData, target: Path, *, replace: bool) -> Path:
     parent = target.parent
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=parent))
     try:
@@ -89,12 +108,14 @@ def _write(data: ImageData, target: Path) -> Path:
         (partial / _DESCRIPTION).write_text(json.dumps(description, indent=1), encoding="utf-8")
         partial.chmod(0o755)
         tree_to_disk(partial)
+        if replace:
+            _remove(target)
         try:
             partial.rename(target)
             to_disk(parent)
         except OSError:
             # Another process was quicker: a directory with files in it is not replaced. Its data are the same.
-            return _same(target, data.fingerprint)
+            return _same(target, data)
         return target
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -122,9 +143,10 @@ def from_cache(directory: str | os.PathLike[str], *, verify: bool = False) -> Im
         raise _damaged(source, str(error) or type(error).__name__) from error
 
 
-def _same(directory: Path, expected: str) -> Path:
+def _same(directory: Path, data: ImageData) -> Path:
     """The directory, if it holds what it should."""
-    if _description(directory)["fingerprint"] != expected:
+    found = _description(directory)
+    if (found["name"], found["fingerprint"]) != (data.name, data.fingerprint):
         raise _damaged(directory, "it holds other data than its name says")
     return directory
 
@@ -151,4 +173,4 @@ def _description(directory: Path) -> dict[str, Any]:
 
 def _damaged(directory: Path, why: str) -> WaterjarError:
     """The error for a cache that cannot be trusted: it can always be made again."""
-    return WaterjarError(f"the cached image set {directory} is damaged ({why}): delete it, it will be made again")
+    return WaterjarError(f"the cached image set {directory} is damaged ({why}){_REMEDY}")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from waterjar.errors import WaterjarError
-from waterjar.run.disk import to_disk
+from waterjar.run.disk import to_disk, unwritten
 
 _CHUNK = 1 << 18
 _TIMEOUT = 60.0  # seconds without a byte
@@ -34,8 +34,11 @@ def download(url: str, target: Path, md5: str, console: Console | None = None) -
 
     md5 is what the source publishes: it finds a broken transfer, not a forger; what is read is not trusted.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    except OSError as error:
+        raise unwritten(target, error) from error
     partial = Path(name)
     digest = hashlib.md5(usedforsecurity=False)
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
@@ -61,6 +64,8 @@ def download(url: str, target: Path, md5: str, console: Console | None = None) -
         to_disk(target.parent)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         raise WaterjarError(f"{url} could not be fetched: {error}. Nothing was kept; try again") from error
+    except OSError as error:
+        raise unwritten(target, error) from error
     finally:
         partial.unlink(missing_ok=True)
     return target

@@ -113,7 +113,6 @@ def run(
     told = declaration.model_dump(mode="json", exclude={"data": {"settings": {"path"}}})
     create_study(out, told, replace=True, runs=[job.path.name for job in jobs])
     cache = to_cache(data, out / DATA)
-    from_cache(cache, verify=True)  # a copy that was there before may have changed since
     del data
     waiting = [job for job in jobs if job.status != "sealed"]
     pool = LocalPool(min(declaration.resources.workers, len(waiting))) if executor is None else None

@@ -78,8 +78,15 @@ class Timeline:
     def record(self, folder: Path, config: Mapping[str, object], seed: int) -> None:
         """Write a sealed run."""
         columns = self.columns or ["acc"]
-        known = {"classes": self.classes or None, "eval_sizes": self.sizes or None}
-        with Recorder(folder, config, seeds=[seed], eval_sets=self.sets, tasks=self.tasks, **known) as recorder:
+        with Recorder(
+            folder,
+            config,
+            seeds=[seed],
+            eval_sets=self.sets,
+            tasks=self.tasks,
+            classes=self.classes or None,
+            eval_sizes=self.sizes or None,
+        ) as recorder:
             for step, task, epoch, total, effective in self.steps:
                 performance = {
                     MEASURES[column]: {split: self._logged(step, split, column) for split in self.sets}

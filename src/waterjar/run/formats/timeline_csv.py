@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.disk import write_file
 from waterjar.run.formats.timeline import MEASURES, SPLITS, Step, Timeline, Value, seed_form, timelines
 from waterjar.run.identity import digest
@@ -224,7 +224,7 @@ def _names(text: str, column: str, where: str) -> list[str]:
     except (ValueError, RecursionError):
         names = None
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise WaterjarError(f'{where}: {column} {text[:80]!r}: expected a JSON list of names, such as ["a", "b"]')
+        raise WaterjarError(f'{where}: {column} {brief(text)!r}: expected a JSON list of names, such as ["a", "b"]')
     return names
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.disk import write_file
+from waterjar.run.disk import unwritten, write_file
 from waterjar.view.report.blocks import Report
 from waterjar.view.report.renderers.pdf import find_browser
 
@@ -66,5 +66,5 @@ def write(report: Report, path: str | os.PathLike[str], form: str | None = None)
         else:
             write_file(target, module.render(report))
     except OSError as error:
-        raise WaterjarError(f"could not write {target}: {error.strerror or error}") from error
+        raise unwritten(error.filename or target, error) from error
     return target

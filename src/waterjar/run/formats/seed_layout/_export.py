@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from waterjar.run.formats.seed_layout._run_side import (
 )
 from waterjar.run.plain_pickle import dump_plain
 from waterjar.run.reader import Run
-from waterjar.run.shown import shown_settings
+from waterjar.run.shown import json_text, shown_settings
 from waterjar.run.study import Study
 
 Array = NDArray[Any]
@@ -287,7 +286,7 @@ def _write_task(plan: _Plan, task: int, place: Path) -> None:
         "config": shown_settings(plan.run.config),
         "waterjar": about,
     }
-    (place / names.METADATA).write_text(json.dumps(metadata, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    (place / names.METADATA).write_bytes(f"{json_text(metadata, indent=1)}\n".encode())
 
 
 def _metrics(plan: _Plan, task: int, why: dict[str, str]) -> dict[str, Array]:

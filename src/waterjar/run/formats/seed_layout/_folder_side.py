@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 from waterjar.run.formats.seed_layout import _names as names
 from waterjar.run.formats.seed_layout._labels import check_labels, check_pairs
 from waterjar.run.npz_file import FAULTS
@@ -123,7 +123,7 @@ def _read_metadata(file: Path, task: int) -> dict[str, Any]:
         raise WaterjarError(f"{file}: expected a mapping with task_id, class_pairs and config (a mapping too)")
     own = found.get("task_id", task)
     if own != task or isinstance(own, bool):
-        raise WaterjarError(f"{file}: task_id is {str(own)[:60]}, expected {task}")
+        raise WaterjarError(f"{file}: task_id is {brief(own)}, expected {task}")
     about = found.get("waterjar")
     return {**found, "config": found.get("config", {}), "waterjar": about if isinstance(about, dict) else None}
 

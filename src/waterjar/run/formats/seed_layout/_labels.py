@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 
 
 def check_labels(labels: NDArray[Any], classes: int, where: str) -> NDArray[Any]:
@@ -35,7 +35,7 @@ def check_pairs(pairs: object, repeats: int, where: str) -> NDArray[np.int64]:
     for row in rows:
         for number in row:
             if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**63:
-                raise WaterjarError(f"{where}: {str(number)[:60]!r} is not the number of a class")
+                raise WaterjarError(f"{where}: {brief(number)!r} is not the number of a class")
         if len(set(row)) < len(row):
             raise WaterjarError(f"{where}: the classes {row} of one task must be different ones")
     return np.array(rows, np.int64)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from waterjar.run.shown import visible
 from waterjar.view.numbers import shorten
 from waterjar.view.report.blocks import Key
 from waterjar.view.style import COLOURS, short
@@ -48,7 +49,7 @@ def escape(text: str) -> str:
     >>> escape("<b>a</b> & %{x}")
     '&lt;b&gt;a&lt;/b&gt; &amp; %&#123;x}'
     """
-    shown = "".join(sign if sign.isprintable() else " " for sign in text)
+    shown = "".join(sign if sign.isprintable() else " " for sign in visible(" ".join(text.split())))
     for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("{", "&#123;")):
         shown = shown.replace(sign, entity)
     return shown

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from pathlib import Path
 
 from waterjar._version import __version__
 from waterjar.run.disk import write_file
+from waterjar.run.shown import json_text
 from waterjar.view.report.blocks import Report
 from waterjar.view.report.tables import csv_text
 
@@ -20,7 +20,7 @@ def files(report: Report) -> dict[str, str]:
     """Name of a file -> its text; `about.json` says what they were made from."""
     about = {"title": report.title, "waterjar": __version__, "roots": list(report.roots)}
     made = {f"{one.name}.csv": csv_text(one.frame) for one in report.shown}
-    return {**made, "about.json": json.dumps(about, indent=2, ensure_ascii=False) + "\n"}
+    return {**made, "about.json": json_text(about, indent=2) + "\n"}
 
 
 def write(report: Report, path: Path) -> None:

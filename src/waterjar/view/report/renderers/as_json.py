@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
 from waterjar._version import __version__
+from waterjar.run.shown import json_text
 from waterjar.view.report.blocks import Block, Chart, Report, Table, Verdicts
 from waterjar.view.report.charts.theme import plain
 
@@ -27,7 +27,7 @@ def render(report: Report) -> str:
         "roots": list(report.roots),
         "sections": sections,
     }
-    return json.dumps(plain(whole), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(plain(whole), indent=1) + "\n"
 
 
 def _block(block: Block) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from importlib import resources
 from typing import Any
 
 from waterjar._version import __version__
 from waterjar.errors import missing_extra
+from waterjar.run.shown import json_text, visible, visible_lines
 from waterjar.view.numbers import shorten
 from waterjar.view.report import blocks as b
 from waterjar.view.report.charts.theme import dark_colours, plain
@@ -29,6 +29,7 @@ def render(report: b.Report) -> str:
     environment = Environment(
         loader=PackageLoader("waterjar.view.report", "page"),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -44,7 +45,7 @@ def render(report: b.Report) -> str:
     payload = {
         "charts": {chart.name: {"title": chart.title, "panels": list(chart.panels)} for chart in charts},
         "keys": {
-            chart.name: [[key.group, shorten(key.label, 60), key.colour, key.dash] for key in chart.keys]
+            chart.name: [[key.group, shorten(visible(key.label), 60), key.colour, key.dash] for key in chart.keys]
             for chart in charts
         },
         "csv": {one.name: csv_text(one.frame) for one in shown},
@@ -63,14 +64,19 @@ def render(report: b.Report) -> str:
     )
 
 
+def _shown(value: Any) -> Any:
+    """What a template says, without what acts on a page or cannot be seen; markup of our own is left alone."""
+    return visible_lines(value) if type(value) is str else value
+
+
 def embed(value: Any) -> str:
     r"""JSON that may stand inside a script element, whatever texts it holds.
 
     >>> embed({"a": "</script><!-- & \u2028"})
     '{"a":"\\u003c/script\\u003e\\u003c!-- \\u0026 \\u2028"}'
     """
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
+    text = json_text(plain(value), separators=(",", ":"))
+    for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
 

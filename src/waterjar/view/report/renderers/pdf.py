@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from waterjar.errors import WaterjarError
+from waterjar.run.disk import write_file
 from waterjar.view.report import blocks as b
 from waterjar.view.report.renderers import html
 
@@ -61,12 +62,7 @@ def write(report: b.Report, path: Path) -> None:
         data = printed.read_bytes() if printed.is_file() else b""
     if not data.startswith(b"%PDF"):
         raise WaterjarError(f"{browser} printed no PDF: {told[-300:] or 'it said nothing'}")
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(data)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_file(path, data)
 
 
 def _sandbox() -> list[str]:
