@@ -78,7 +78,7 @@ class Timeline:
     def record(self, folder: Path, config: Mapping[str, object], seed: int) -> None:
         """Write a sealed run."""
         columns = self.columns or ["acc"]
-        known = {"classes": self.classes or None, "eval_sizes": self.sizes or None}
+        known: dict[str, Any] = {"classes": self.classes or None, "eval_sizes": self.sizes or None}
         with Recorder(folder, config, seeds=[seed], eval_sets=self.sets, tasks=self.tasks, **known) as recorder:
             for step, task, epoch, total, effective in self.steps:
                 performance = {
