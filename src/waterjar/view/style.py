@@ -218,7 +218,10 @@ def labels(names: Iterable[str], *, most: int = 32, width: int | None = None) ->
 def legend_outside(
     figure: Figure, handles: dict[str, Any], title: str | None, *, where: Literal["lower", "upper"] = "lower"
 ) -> None:
-    """A legend below (or above, `where="upper"`) all panels, in as many columns as fit on the paper."""
+    """A legend below (or above, `where="upper"`) all panels, in as many columns as fit on the paper.
+
+    Its title is broken into lines that fit.
+    """
     longest = max((len(label) for label in handles), default=1)
     columns = int(figure.get_figwidth() / (0.45 + 0.068 * longest))
     figure.legend(
@@ -226,15 +229,19 @@ def legend_outside(
         list(handles),
         loc="outside lower center" if where == "lower" else "outside upper center",
         ncols=max(1, min(columns, len(handles))),
-        title=title,
+        title=None if title is None else "\n".join(_wrapped(title, figure.get_figwidth() / 0.07)),
     )
 
 
 def foot_note(figure: Figure, text: str) -> None:
     """A line or two below all panels: what is shown, of how many seeds, by which test."""
-    most = int(figure.get_figwidth() / 0.062)
-    lines = [line for part in text.split("\n") for line in textwrap.wrap(part, most)]
+    lines = _wrapped(text, figure.get_figwidth() / 0.062)
     figure.supxlabel("\n".join(lines), fontsize=7.5, color="#555555")
+
+
+def _wrapped(text: str, most: float) -> list[str]:
+    """Lines of at most so many characters."""
+    return [line for part in text.split("\n") for line in textwrap.wrap(part, int(most))]
 
 
 def counted(numbers: Iterable[int], what: str) -> str:

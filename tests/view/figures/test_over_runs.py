@@ -208,3 +208,13 @@ def test_another_accuracy(by_hand: waterjar.Study) -> None:
         empty = found.results["rigidity"].drop_vars("patched_accuracy")
         figures.data("cost_accuracy", Diagnosis(by_hand, {"cost": found.results["cost"], "rigidity": empty},
                                                 passed_over={"continual": "not asked"}))  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [["pd", "sfr_rel"], ["pd", "sfr_rel", "masked_accuracy", "patched_accuracy"]])
+def test_a_small_heatmap_is_not_cropped(whole: Diagnosis, names: list[str]) -> None:
+    figure = figures.draw("correlation_heatmap", whole, metrics=names)
+    figure.draw_without_rendering()
+    paper = figure.bbox
+    shown = [figure.legends[0].get_window_extent(), *(ax.get_tightbbox() for ax in figure.axes)]
+    for box in shown:
+        assert box.x0 >= paper.x0 and box.y0 >= paper.y0 and box.x1 <= paper.x1 and box.y1 <= paper.y1

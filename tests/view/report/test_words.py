@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from waterjar.diagnose.registry import find_metric
+from waterjar.diagnose.registry import find_metric, metrics
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.run.study import Study
 from waterjar.stats.effects import effect_words
-from waterjar.view.numbers import estimate, estimate_or_reason, number, one_line, panel_title, quantity, size_of
+from waterjar.view.numbers import estimate, estimate_or_reason, label, number, one_line, panel_title, quantity, size_of
 from waterjar.view.report import Model, compose, write
 from waterjar.view.report.blocks import Callout, Chart, Report, Section, Table, Verdicts
 from waterjar.view.report.charts.estimates import estimates_panel
@@ -27,7 +27,9 @@ from waterjar.view.report.charts.theme import keys_of
 from waterjar.view.report.headline import headline
 from waterjar.view.report.renderers import html
 from waterjar.view.report.renderers.latex import render as as_latex
+from waterjar.view.report.renderers.markdown import _grid
 from waterjar.view.report.renderers.markdown import render as as_markdown
+from waterjar.view.report.sections import missing
 from waterjar.view.report.tables import csv_text
 
 NAN = float("nan")
@@ -198,6 +200,31 @@ def test_a_figure_that_refuses_is_named(small: Model) -> None:
     assert "nonsense" in model.refused["learning_curves"]
     missing = next(part for part in compose(model).sections if part.name == "missing")
     assert any("Figure “Learning curves”" in str(block) for block in missing.blocks)
+
+
+def test_what_is_missing_is_listed_to_its_end_in_print(small: Model) -> None:
+    """All metrics, of five learners, for two reasons: in print a table ends after 60 rows, its cells at 200 signs."""
+    cells = [f"a learner with quite a long name, number {i}" for i in range(5)]
+    table = pd.DataFrame(
+        [
+            {"family": one.family, "metric": one.name, "cell": cell, "seed": seed, "value": NAN, "reason": reason}
+            for one in metrics().values()
+            for cell in cells
+            for seed, reason in enumerate(("not_recorded", "not_recorded", "undefined"))
+        ]
+    )
+    known = {"diagnosis": small.diagnosis, "refused": {}, "table": table, "names": {cell: cell for cell in cells}}
+    model: Any = types.SimpleNamespace(**known)
+    (block,) = [one for one in missing.blocks(model) if isinstance(one, Table)]
+    assert len(block.frame) == 2 * 5 * len(metrics()) and len(block.rows) <= 60
+    text = _grid(block.columns, block.rows)
+    for row in block.rows:
+        assert row[2:4] in (("2 of 3", "not_recorded"), ("1 of 3", "undefined"))
+    for one in metrics().values():
+        for cell in cells:
+            listed = [row for row in block.rows if label(one) in row[0].split(", ") and cell in row[1]]
+            assert len(listed) == 2, (one.name, cell)
+    assert "…" not in text and "more rows" not in text
 
 
 def test_a_chart_without_a_figure_and_a_long_table_in_print(small: Model, tmp_path: Any) -> None:

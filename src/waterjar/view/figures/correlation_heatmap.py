@@ -110,7 +110,7 @@ def correlation_heatmap(
         table = data(source, metrics=metrics, method=method, correction=correction, alpha=alpha, **settings)
         order: list[str] = table.attrs["order"]
         side = 0.42 * max(len(order), 4)
-        ax = axes(ax, (side + 2.6, side + 1.9))
+        ax = axes(ax, (max(side + 2.6, 6.0), side + 2.2))  # the note below needs its width
         matrix, texts, shared = _squares(table, order, table.attrs["alpha"])
         colours = colormaps["PuOr_r"].with_extremes(bad=_NO_VALUE)
         picture = ax.imshow(matrix, cmap=colours, vmin=-1.0, vmax=1.0, interpolation="nearest")
@@ -125,7 +125,7 @@ def correlation_heatmap(
         figure = figure_of(ax)
         counts = sorted(set(table["n"]))
         n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        figure.colorbar(picture, ax=ax, label=f"{_NAMES.get(method, method)} over n = {n} repeats", shrink=0.8)
+        figure.colorbar(picture, ax=ax, label=f"{_NAMES.get(method, method)},\nn = {n} repeats", shrink=0.8)
         handles: dict[str, Any] = {}
         if shared.any():
             handles["the two share an input by arithmetic: not tested"] = Patch(

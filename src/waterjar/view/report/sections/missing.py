@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import pandas as pd
 
 from waterjar.diagnose.registry import find_family
@@ -13,6 +17,8 @@ from waterjar.view.report.model import Model
 
 TITLE = "What is missing"
 ORDER = 130
+_LONGEST = 180
+"""Characters: a cell of a table in Markdown or LaTeX is cut at 200."""
 
 
 def blocks(model: Model) -> list[Block]:
@@ -27,24 +33,39 @@ def blocks(model: Model) -> list[Block]:
         for reason, gone in part[part["value"].isna()].groupby("reason", sort=False):
             lines.append((family, metric, model.names[str(cell)], reason, len(gone), len(part)))
     if lines:
-        rows = tuple(
-            (
-                label(model.diagnosis.declared(metric)),
-                cell,
-                f"{missing} of {seeds}",
-                reason,
-                MEANINGS.get(reason, ""),
-            )
-            for _, metric, cell, reason, missing, seeds in lines
-        )
         made.append(
             Table(
                 "missing",
                 "Values without a number",
                 ("metric", "learner", "seeds", "reason", "which means"),
-                rows,
+                tuple(_rows(model, lines)),
                 pd.DataFrame(lines, columns=["family", "metric", "cell", "reason", "missing", "seeds"]),
                 "A seed without a value is left out of a mean, and n says so. Nothing is put in its place.",
             )
         )
+    return made
+
+
+def _rows(model: Model, lines: list[tuple[Any, ...]]) -> Iterator[tuple[str, ...]]:
+    """Metrics of a family that the same learners lack for the same reason in one row, so that none is cut off."""
+    cells: dict[tuple[Any, ...], list[str]] = {}
+    for family, metric, cell, reason, missing, seeds in lines:
+        cells.setdefault((family, metric, reason, f"{missing} of {seeds}"), []).append(cell)
+    metrics: dict[tuple[Any, ...], list[str]] = {}
+    for (family, metric, reason, count), names in cells.items():
+        found = metrics.setdefault((family, reason, count, tuple(names)), [])
+        found.append(label(model.diagnosis.declared(metric)))
+    for (_, reason, count, names), labels in metrics.items():
+        for some, who in itertools.product(_fitting(labels), _fitting(names)):
+            yield some, who, count, reason, MEANINGS.get(reason, "")
+
+
+def _fitting(texts: Sequence[str]) -> list[str]:
+    """Texts in a row, as many together as a cell of a table holds."""
+    made: list[str] = []
+    for text in texts:
+        if made and len(made[-1]) + len(text) < _LONGEST:
+            made[-1] += f", {text}"
+        else:
+            made.append(text)
     return made
