@@ -195,7 +195,7 @@ def test_anchors_that_are_a_choice_are_missing_in_figure_and_report(tmp_path: Pa
     assert set(map(tuple, said.values())) == {(f"1 of 1 {reason}",)} and {"radius", "dimension", "axis"} <= set(said)
     report = compose(model_of(study))
     (listed,) = [block for part in report.sections for block in part.blocks if getattr(block, "name", "") == "missing"]
-    rows = {row[0].split()[0]: row[3:] for row in listed.rows}
+    rows = {label.split()[0]: row[3:] for row in listed.rows for label in row[0].split(", ")}
     assert rows["R"] == rows["D"] == (reason, MEANINGS[reason])
     assert "alpha" not in rows
 
