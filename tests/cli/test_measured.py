@@ -90,7 +90,7 @@ class TestDiagnose:
             (["--set", "rigidty.threshold=1"], "did you mean 'rigidity'"),
             (["--set", "threshold=[1"], "is not YAML"),
             (["--only", "ad", "--set", "threshold=2024-13-45"], "expected an accuracy"),
-            (["--set", "threshold=" + "9" * 5000], "is another number to other readers"),
+            (["--set", "threshold=" + "9" * 5000], "is another number, or text, to other readers"),
             (["--set", "threshold=" + "[" * 2000], "nested deeper than 30 levels"),
             (["--set", "threshold=!!python/object:os.system x"], "the tag .* is not read"),
             (["--where", "seed=99"], "no run of"),

@@ -103,6 +103,18 @@ def test_root_and_manifest_are_part_of_it(study: waterjar.Study, rot: Callable[[
         waterjar.open_run(study.path / "sgd-1").load("performance")
 
 
+def test_no_root_hash_is_made_of_a_manifest_that_rotted(study: waterjar.Study, rot: Callable[[str], None]) -> None:
+    """What was measured before is still there, and would be shown as made from a run that never was."""
+    roots = set(diagnose(study).roots.values())
+    rot(".waterjar/manifest.sha256")
+    with pytest.raises(WaterjarError, match=r"manifest.sha256 is not what was sealed"):
+        _ = waterjar.open_run(study.path / "sgd-1").root_hash
+    result = CliRunner().invoke(app, ["diagnose", str(study.path), "--csv"])
+    assert isinstance(result.exception, WaterjarError) and "manifest.sha256 is not" in str(result.exception)
+    rest = CliRunner().invoke(app, ["diagnose", str(study.path), "--csv", "--where", "status != damaged"])
+    assert {line.rpartition(",")[2] for line in rest.stdout.splitlines()[1:]} < roots
+
+
 def test_states_that_are_kept_have_a_checksum(study: waterjar.Study) -> None:
     diagnose(study, only=["cost"])
     file = study.path / seals.FILE

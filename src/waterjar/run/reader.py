@@ -64,8 +64,19 @@ class Run:
 
     @cached_property
     def root_hash(self) -> str | None:
-        """The root hash, if sealed. `waterjar verify` tells whether it holds."""
-        return read_root_hash(self.path) if self.status == "sealed" else None
+        """The root hash, if sealed; a manifest that has changed since has none. `verify` tells whether all holds."""
+        found = read_root_hash(self.path) if self.status == "sealed" else None
+        if found is not None:
+            self._check_manifest(found)
+        return found
+
+    def _check_manifest(self, root_hash: str) -> None:
+        try:
+            is_changed = read_file(self.path, ROOT_HASH) != root_line(root_hash)
+        except OSError as error:
+            raise DamagedError(self.path, f"{self.path} is damaged: its {ROOT_HASH}: {error.strerror}") from error
+        if is_changed:
+            raise DamagedError(self.path, f"{self.path} is damaged: its {MANIFEST} is not what was sealed")
 
     @cached_property
     def digests(self) -> dict[str, str] | None:
@@ -74,12 +85,11 @@ class Run:
             return None
         try:
             root_hash, digests = read_manifest(self.path)
-            changed = {ROOT: self.root_digest != digests[ROOT]}
-            changed[MANIFEST] = read_file(self.path, ROOT_HASH) != root_line(root_hash)
         except (OSError, ValueError) as error:
             raise DamagedError(self.path, f"{self.path} is damaged: its {MANIFEST}: {error}") from error
-        for file in (file for file, is_changed in changed.items() if is_changed):
-            raise DamagedError(self.path, f"{self.path} is damaged: its {file} is not what was sealed")
+        self._check_manifest(root_hash)
+        if self.root_digest != digests[ROOT]:
+            raise DamagedError(self.path, f"{self.path} is damaged: its {ROOT} is not what was sealed")
         return digests
 
     def array(self, key: str, region: Region | None = None) -> NDArray[Any]:

@@ -59,10 +59,10 @@ def read_yaml(text: str, where: str) -> Any:
         raise WaterjarError(f"{where} is longer than {MOST_BYTES // 1024} kB: that is no setting")
     broken = _BREAKS.search(text)
     if broken is not None:
-        row, sign = text.count("\n", 0, broken.start()) + 1, f"{ord(broken[0]):04X}"
+        before, sign = text.count("\n", 0, broken.start()), f"{ord(broken[0]):04X}"
         raise WaterjarError(
-            f"{where}: line {row}: U+{sign} cannot be seen, and breaks a line to some readers of YAML: leave it out, "
-            f'or write "\\u{sign.lower()}" between double quotes'
+            f"{where}: line {before + 1}: U+{sign} cannot be seen, and breaks a line to some readers of YAML: leave it "
+            f'out, or write "\\u{sign.lower()}" between double quotes'
         )
     try:
         loader = _Loader(text, where)
