@@ -5,8 +5,8 @@ Small networks learn to tell P = 2, 10 or 20 classes apart, with learning rates 
 or on purpose. A snapshot is one hidden layer at one moment: 50 float32 points a class, as a run records them. Layers
 that are dead as a whole or have overflowed have no geometry, and are counted apart.
 
-Printed: the share of snapshots with all values among those where t is outside the cone, those that lack them because
-other anchors are as good, and how many draws were left out. Then five draws each of 200 snapshots, the two with the
+Printed: the share of snapshots with all values among those where t is outside the cone, how many of these lack them
+because other anchors are as good (no solver could give them a value), and how many draws were left out. Then five draws each of 200 snapshots, the two with the
 largest coefficients among them, are solved again in exact arithmetic (integers of any length) and without any code of
 the solver: from the support that is to be judged, points come and go until the KKT conditions hold to 1e-25, and what
 `project` found must be that projection.
@@ -188,7 +188,7 @@ def check(one: Snapshot, found: Any, counts: Counter[str]) -> float:
 
 
 def summary(counts: Counter[str], snapshots: int, worst: float) -> float:
-    """Print what was counted; the share with a value where t is outside the cone."""
+    """Print what was counted; the share with a value where t is outside the cone and anchors are unique."""
     print()
     for name, number in counts.items():
         print(f"{name}: {number}")
@@ -198,7 +198,7 @@ def summary(counts: Counter[str], snapshots: int, worst: float) -> float:
     print(f"share with a value, of {unique} of these with unique anchors: {there / max(unique, 1):.2%}")
     print(f"share with a capacity, of all {snapshots}: {counts['capacity is there'] / snapshots:.2%}")
     print(f"p is off by at most {worst:.1e} |t|")
-    return there / max(outside, 1)
+    return there / max(unique, 1)
 
 
 def main() -> None:
