@@ -6,10 +6,10 @@ or on purpose. A snapshot is one hidden layer at one moment: 50 float32 points a
 that are dead as a whole or have overflowed have no geometry, and are counted apart.
 
 Printed: the share of snapshots with all values among those where t is outside the cone, how many of these lack them
-because other anchors are as good (no solver could give them a value), and how many draws were left out. Then five draws each of 200 snapshots, the two with the
-largest coefficients among them, are solved again in exact arithmetic (integers of any length) and without any code of
-the solver: from the support that is to be judged, points come and go until the KKT conditions hold to 1e-25, and what
-`project` found must be that projection.
+because other anchors are as good (no solver could give them a value), and how many draws were left out. Then five draws
+each of 200 snapshots, the two with the largest coefficients among them, are solved again in exact arithmetic (integers
+of any length) and without any code of the solver: from the support that is to be judged, points come and go until the
+KKT conditions hold to 1e-25, and what `project` found must be that projection.
 
     python bench/geometry_snapshots.py [--images cifar.npz] [--snapshots 2000] [--checked 200]
 """
