@@ -110,6 +110,15 @@ class TestDiagnose:
         with pytest.raises(WaterjarError, match="no runs in"):
             run("diagnose", tmp_path)
 
+    @pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
+    def test_where_nothing_can_be_measured_it_is_an_error(self, tmp_path: Path, form: list[str]) -> None:
+        with waterjar.Recorder(tmp_path / "r", {"learner": "x"}) as recorder:
+            recorder.log(epoch=0, train={"loss": 1.0})
+        with pytest.raises(
+            WaterjarError, match=r"nothing could be measured of .*\n(.*\n)*continual: no run has recorded"
+        ):
+            run("diagnose", tmp_path / "r", *form)
+
     def test_tampered_and_open_runs_are_named(self, tmp_path: Path) -> None:
         folder = waterjar.create_study(tmp_path / "s")
         for seed in (1, 2):

@@ -367,3 +367,12 @@ def test_sizes_of_evaluation_sets(tmp_path: Path) -> None:
     ):
         with pytest.raises(WaterjarError, match=message):
             open_recorder(tmp_path / "wrong", eval_sizes=wrong)
+
+
+def test_a_number_of_the_whole_process_may_be_missing_from_the_first_step_on(tmp_path: Path) -> None:
+    with waterjar.Recorder(tmp_path / "r", {}, seeds=[0, 1]) as recorder:
+        for epoch, memory in enumerate([waterjar.missing("not_recorded"), 5.0]):
+            recorder.log(epoch=epoch, resources={"seconds": 1.0, "peak_memory": memory})
+    found = waterjar.open_run(tmp_path / "r").load("resources")
+    np.testing.assert_array_equal(found["peak_memory"], [np.nan, 5.0])
+    assert found["peak_memory_reason"].values.tolist() == [1, 0]

@@ -45,12 +45,16 @@ def command(
 ) -> None:
     """Measure how the runs learned, with the settings that the study declares. A second call is instant."""
     from waterjar.diagnose.analysis import analysis_of  # noqa: PLC0415 - not for --help
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json)
     names = names_in(only, "--only")
     study = runs_at(path, where)
     settings = settings_by_family(sets, names or analysis_of(study).families)
     found = run_diagnose(study, only=names, settings=settings, fresh=fresh, workers=workers)
+    if not found.results:
+        refused = "\n".join(f"{family}: {why}" for family, why in found.passed_over.items())
+        raise WaterjarError(f"nothing could be measured of {path}:\n{refused}")
     rows = found.table()
     if names is not None:
         rows = rows[rows.metric.isin(names) | rows.family.isin(names)]

@@ -103,7 +103,7 @@ def step_row(value: object, variable: Variable, sizes: Sizes, eval_sets: Sequenc
     stored = cast(values, dtype, name)
     if variable.accuracy:
         check_accuracies(stored, name)
-    return Row(stored, np.ascontiguousarray(reasons) if reasons.any() else None, dims, variable)
+    return Row(stored, reasons.copy() if reasons.any() else None, dims, variable)
 
 
 def _check_eval_sets(value: Mapping[Any, object], dims: tuple[str, ...], eval_sets: Sequence[str], name: str) -> None:

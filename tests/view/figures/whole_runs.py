@@ -88,4 +88,6 @@ def made_up_geometry(like: xr.Dataset, study: waterjar.Study) -> xr.Dataset:
             found[f"{name}_final"] = (dims[:2], rng.random(gone.shape[:2]))
     coords = {name: like[name] for name in like.coords}
     family = families()["geometry"]
-    return stamp(xr.Dataset(found, coords), family, family.settings({}), study)
+    made = xr.Dataset(found, coords)
+    stamp(made, family, family.settings({}), study)
+    return made
