@@ -274,6 +274,7 @@ def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
         ({"unhashed": 5}, "unhashed=5"),
         ({"data_fingerprint": 5}, "data_fingerprint=5: expected text"),
         ({"variables": [1]}, "variables=.* a mapping"),
+        ({"variables": {"performance/loss": waterjar.Variable(("step", "repeat"), "x")}}, "in the schema it has"),
         ({"variables": {"train/x": 1}}, "is int; expected a Variable"),
         ({"variables": {"trian/x": Variable(("step", "repeat"), "x")}}, "group 'trian' is unknown"),
         ({"variables": {"train/stop_reason": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),

@@ -134,7 +134,8 @@ WRONG: dict[str, Any] = {
     "node_type": ["link", None],
     "attributes": [None, []],
     "shape": [None, [-1, 2, 1], [5, 2], [5.0, 2, 1], [True, 2, 1], "5", [2**60, 2, 1], [5, 2, 7]],
-    "dimension_names": [None, ["step"], ["step", "step", "repeat"], [1, 2, 3], ["step", "", "repeat"]],
+    "dimension_names": [None, ["step"], ["step", "step", "repeat"], [1, 2, 3], ["step", "", "repeat"],
+                        ["step", "eval_set", "rep"], ["step", "repeat", "eval_set"]],
     "chunk_grid": [None, {}, {"name": "regular"}, {"name": "regular", "configuration": {"chunk_shape": [0, 2, 1]}},
                    {"name": "rectangular", "configuration": {"chunk_shape": [5, 2, 1]}},
                    {"name": "regular", "configuration": {"chunk_shape": [5, 2]}}],
@@ -173,6 +174,13 @@ def test_labels_of_rows_are_checked(recorded: Path) -> None:
         tree[key] = {**tree["performance/train_task"], "dimension_names": ["step"]}
         with pytest.raises(Fault, match="it labels rows"):
             check_nodes(tree, 1)
+
+
+def test_coordinates_are_listed(recorded: Path) -> None:
+    tree = nodes(recorded)
+    tree["performance"]["attributes"]["coordinates"] = ""
+    with pytest.raises(Fault, match="is not among the coordinates of its group"):
+        check_nodes(tree, 1)
 
 
 def test_labels_of_dimensions_are_checked(recorded: Path) -> None:

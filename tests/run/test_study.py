@@ -204,6 +204,8 @@ def test_a_damaged_list_of_runs_costs_nothing(tmp_path: Path, content: str) -> N
     assert "declared.json is damaged and ignored, runs come by name: " in note
     for command in ("ls", "diagnose"):
         assert "declared.json is damaged and ignored" in CliRunner().invoke(app, [command, str(tmp_path)]).output
+    told = CliRunner().invoke(app, ["ls", str(tmp_path), "--json"])
+    assert "declared.json is damaged and ignored" in told.stderr and json.loads(told.stdout)
 
 
 def test_the_list_of_runs_is_whole_bounded_or_of_before(tmp_path: Path) -> None:

@@ -107,6 +107,8 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{k + 1}: &a{k + 1} {{<<: [{', '.join([f
         ("a: On", r"line 1: On is true to some readers .*: write true, or 'On'$"),
         ("a: 1e400", r"line 1: 1e400 is larger than any number of a computer"),
         ("a: [-1.0e+999]", r"line 1: -1.0e\+999 is larger than"),
+        ('a: 1\nb: "\\ud800"', r"line 2: \\ud800 is half a sign, which no file can hold"),
+        ('a: {"\\udfff": 1}', r"line 1: \\udfff is half a sign"),
         ("lr: 1e-400", r"line 1: 1e-400 is smaller than any number of a computer but 0"),
         ("a: 1\nb: x\x85c: 2", r'line 2: U\+0085 cannot be seen, .*: leave it out, or write "\\u0085" between double'),
         ("a: 'x\u2028y'", r"line 1: U\+2028 cannot be seen"),

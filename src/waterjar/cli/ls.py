@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
-from waterjar.run.shown import shown_settings
+from waterjar.run.shown import shown_settings, visible
 
 if TYPE_CHECKING:
     from waterjar.run.study import Entry
@@ -32,6 +33,8 @@ def command(
         check_keys(where, study.entries)
         study = study.select(where)
     if as_json:
+        for note in study.notes:
+            sys.stderr.write(f"waterjar: {visible(note)}\n")
         print_json([{**asdict(entry), "config": shown_settings(entry.config)} for entry in study.entries])
         return
     if not study.entries:

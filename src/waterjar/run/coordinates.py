@@ -195,7 +195,11 @@ def check_variables(variables: object) -> dict[str, Variable]:
         group, _, name = str(key).partition("/")
         if not isinstance(variable, Variable):
             raise WaterjarError(f"variables['{key}'] is {type(variable).__name__}; expected a Variable")
-        variables_of(group)
+        known = variables_of(group).get(name)
+        if known is not None and known.dims != variable.dims:
+            raise WaterjarError(
+                f"variables['{key}'] has the dimensions {variable.dims}; in the schema it has {known.dims}"
+            )
         taken = {
             *STEP_COORDINATES,
             "step",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from waterjar.run.schema import GROWING, STEP_COORDINATES
+from waterjar.run.schema import GROUPS, GROWING, REASON, STEP_COORDINATES
 
 Json = dict[str, Any]
 
@@ -68,7 +68,10 @@ def check_nodes(nodes: Mapping[str, Any], repeats: int) -> None:
         check_node(key, node)
         if node["node_type"] != "array":
             continue
-        _check_labels(key, name, node)
+        _check_labels(key, name, node, nodes[parent]["attributes"].get("coordinates", "").split() if parent else [])
+        declared = GROUPS.get(parent.split("/", maxsplit=1)[0], {}).get(name.removesuffix(REASON))
+        if declared is not None and node["dimension_names"] != list(declared.dims):
+            raise Fault(f"array {key!r} has the dimensions {node['dimension_names']}; expected {list(declared.dims)}")
         for dim, size in zip(node["dimension_names"], node["shape"], strict=True):
             if sizes.setdefault((parent, dim), repeats if dim == "repeat" else size) != size:
                 expected = sizes[parent, dim]
@@ -125,8 +128,8 @@ def _check_codecs(key: str, node: Json) -> None:
             raise Fault(f"array {key!r} has the codec {codec!r}, whose settings are none that it has")
 
 
-def _check_labels(key: str, name: str, node: Json) -> None:
-    """The labels of rows, on which everything else rests, are one number each (or the name of a task)."""
+def _check_labels(key: str, name: str, node: Json, coordinates: list[str]) -> None:
+    """The labels of rows, on which everything else rests, are one number each (or the name of a task), and listed."""
     if name in GROWING:
         good = node["dimension_names"] == [name] and node["data_type"] == "int64"
     elif name in STEP_COORDINATES and node["dimension_names"]:
@@ -134,6 +137,8 @@ def _check_labels(key: str, name: str, node: Json) -> None:
         good = len(node["shape"]) == 1 and (node["data_type"] == TEXT) == text
     else:
         return
+    if name in STEP_COORDINATES and name not in coordinates:
+        raise Fault(f"array {key!r} is not among the coordinates of its group")
     if not good:
         raise Fault(f"array {key!r} has dimensions {node['dimension_names']} of {node['data_type']}: it labels rows")
 

@@ -28,6 +28,7 @@ _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,39})")
 _EXPONENT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$")
 _FLOAT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan", re.IGNORECASE)
 _BREAKS = re.compile("[\x85\u2028\u2029]")
+_LONE = re.compile("[\ud800-\udfff]")
 
 
 def read_yaml_file(path: Path) -> Any:
@@ -147,7 +148,7 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:  # type: ignore[override]
         """Names are text, whatever they look like; `<<` brings those of others, which its own go before."""
         self.flatten_mapping(node)
-        return {str(key.value): self.construct_object(part, deep=deep) for key, part in node.value}
+        return {self.text(key): self.construct_object(part, deep=deep) for key, part in node.value}
 
     def number(self, node: yaml.ScalarNode) -> int | float:
         """A number that every reader of YAML reads alike, and that a computer has."""
@@ -179,7 +180,10 @@ class _Loader(yaml.SafeLoader):
         )
 
     def text(self, node: yaml.ScalarNode) -> str:
-        """A date, say: nothing here is one."""
+        """A text that can be written into a file; a date is one, too."""
+        lone = _LONE.search(node.value)
+        if lone is not None:
+            raise self._fault(node, f"\\u{ord(lone[0]):04x} is half a sign, which no file can hold")
         return str(node.value)
 
     def _fault(self, place: Any, what: str) -> WaterjarError:
@@ -193,5 +197,5 @@ _Dumper.add_representer(str, _Dumper.text)
 _Loader.add_constructor(f"{_TAG}bool", _Loader.truth)
 for _kind in ("int", "float"):
     _Loader.add_constructor(f"{_TAG}{_kind}", _Loader.number)
-for _kind in ("timestamp", "value"):
+for _kind in ("timestamp", "value", "str"):
     _Loader.add_constructor(f"{_TAG}{_kind}", _Loader.text)

@@ -10,6 +10,7 @@ import pytest
 
 import waterjar
 from waterjar.diagnose import plasticity
+from waterjar.diagnose.snapshots import RunArrays
 from waterjar.run.schema import REASONS
 
 SNAPSHOTS = {
@@ -31,3 +32,18 @@ def test_weights_alone_and_features_alone(kept: str, tmp_path: Path) -> None:
     found = plasticity.measure(waterjar.open_run(tmp_path / "run"))
     for name in OTHERS[kept]:
         assert {REASONS[code] for code in found[f"{name}_reason"].values.ravel()} == {"not_recorded"}
+
+
+@pytest.mark.parametrize("damage", [{"layer_stop": 10}, {"layer_shape": "3x4"}, {"layer_start": -1}])
+def test_a_table_of_weights_that_does_not_fit_them(
+    damage: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with waterjar.Recorder(tmp_path / "run", {"learner": "a"}) as recorder:
+        recorder.log(epoch=0, train={"loss": 1.0}, snapshot=SNAPSHOTS["weights"])
+    ((column, value),) = damage.items()
+    whole = RunArrays.whole
+    monkeypatch.setattr(
+        RunArrays, "whole", lambda of, key: np.array([value]) if key == f"weights/{column}" else whole(of, key)
+    )
+    with pytest.raises(waterjar.WaterjarError, match="the table of its weights does not fit them"):
+        plasticity.measure(waterjar.open_run(tmp_path / "run"))

@@ -98,6 +98,7 @@ def test_a_run_is_what_its_config_alone_would_be() -> None:
         ({"recording": {"eval_tasks": []}}, "setting 'recording.eval_tasks' is []: no task would be recorded"),
         ({"resources": {"engine": "vmapp"}}, "did you mean 'vmap'"),
         ({"analysis": {"families": ["geometri"]}}, "did you mean 'geometry'"),
+        ({"analysis": {"families": [[]]}}, "'analysis.families' is [[]]: expected a list of names"),
         ({"analysis": {"settings": {"geometry": {"nt": 3}}}},
          "analysis.settings.geometry: setting 'nt' is unknown: did you mean 'n_t'?"),
         ({"analysis": {"settings": {"geometry": {"n_t": -3}}}}, "settings.geometry: setting 'n_t' is -3: expected"),

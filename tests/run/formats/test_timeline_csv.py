@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,24 @@ def test_errors_name_the_line_and_write_nothing(tmp_path: Path, text: str, messa
     with pytest.raises(WaterjarError, match=message):
         read(tmp_path, text)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.csv").write_text(HEADER + "sgd,1,0,t1_all,0.5,,\nsgd,2,0,t1_all,0.5,,\n")
+    real, left = os.write, [20]
+
+    def full(handle: int, data: bytes) -> int:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(handle, data)
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(WaterjarError, match="No space left"):
+        waterjar.from_csv(tmp_path / "in.csv", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    monkeypatch.undo()
+    assert len(waterjar.from_csv(tmp_path / "in.csv", tmp_path / "out")) == 2
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

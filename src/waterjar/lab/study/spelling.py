@@ -71,7 +71,7 @@ def with_analysis(
         whole["baseline"] = Baseline(**defaults["baseline"]).named(whole["baseline"]).model_dump(mode="json")
     wanted = whole.get("families")
     if isinstance(wanted, list | tuple) and "lead" not in section and whole.get("lead") not in wanted:
-        whole["lead"] = next((name for name in wanted if name in families()), None)
+        whole["lead"] = next((name for name in wanted if isinstance(name, str) and name in families()), None)
     own = whole.get("settings", {})
     if settings and isinstance(own, Mapping):
         beside = {family: values for family, values in own.items() if family not in settings}

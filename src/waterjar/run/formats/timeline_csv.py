@@ -15,6 +15,7 @@ import json
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -69,9 +70,15 @@ def from_csv(
             timeline.check(configs[owner], owner[1])
         except WaterjarError as error:
             raise WaterjarError(f"{runs[owner][0][0]} and below: {error}") from None
-    study = create_study(out, {"kind": "timeline", "source": Path(file).name})
-    for (method, seed), timeline in found.items():
-        timeline.record(study / f"{_folder(method)}-seed{seed}", configs[method, seed], seed)
+    is_new = not Path(out).exists()
+    try:
+        study = create_study(out, {"kind": "timeline", "source": Path(file).name})
+        for (method, seed), timeline in found.items():
+            timeline.record(study / f"{_folder(method)}-seed{seed}", configs[method, seed], seed)
+    except BaseException:  # a full disk, say: the same call can be made again
+        if is_new:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
     return open_study(study)
 
 
