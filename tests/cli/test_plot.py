@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 import waterjar
 from recording import einstellung
 from waterjar.cli.main import app
+from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.study import diagnose
 from waterjar.errors import WaterjarError
 
 BEGIN = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
@@ -75,6 +77,20 @@ class TestDrawing:
         arguments = ("--set", "baseline=late", "--set", "metrics=[average_accuracy]")
         run(study, "--figure", "strategy_comparison", "--out", out, *arguments)
         assert ">ACC ↑<" in out.read_text()
+
+    @pytest.mark.parametrize("families", [["rigidity"], ["cost"], ["rigidity", "cost"], None])
+    def test_as_many_tests_as_compare_makes(self, tmp_path: Path, families: list[str] | None) -> None:
+        folder = waterjar.create_study(tmp_path / "s", {"analysis": {"families": families}} if families else {})
+        for seed in (1, 2, 3):
+            einstellung(folder / f"scratch-{seed}", scenario="scratch_t2", seed=seed, masked=0.9)
+            einstellung(folder / f"late-{seed}", learner="late", seed=seed, masked=0.1 + 0.02 * seed, delay=1)
+        run(folder, "--figure", "strategy_comparison", "--out", tmp_path / "x.svg")
+        drawn = (tmp_path / "x.svg").read_text()
+        declared = set(families or ["rigidity", "continual"])
+        assert (">ACC ↑<" in drawn) == ("continual" in declared or declared == {"cost"})
+        if declared & {"rigidity"}:
+            made = compare_cells(diagnose(waterjar.open_study(folder)))
+            assert f"Holm over {int(made['family_size'].max())} tests" in drawn
 
     def test_where_and_a_single_run(self, study: Path, tmp_path: Path) -> None:
         run(study, "--figure", "learning_curves", "--out", tmp_path / "w.svg", "--where", "learner=late and seed=1")

@@ -98,17 +98,25 @@ def _settings(given: list[str] | None) -> dict[str, Any]:
 
 
 def _measured(study: Study, about: Description, settings: dict[str, Any]) -> Diagnosis:
-    """What a figure needs, measured under a progress bar; what it asks for by its own settings it measures itself."""
-    from waterjar.diagnose.analysis import by_family  # noqa: PLC0415
+    """What a figure needs, measured under a progress bar; what it asks for by its own settings it measures itself.
+
+    One that takes whatever there is gets what the study declares, as `compare` does: all of it counts for corrections.
+    """
+    from waterjar.diagnose.analysis import analysis_of, by_family  # noqa: PLC0415
     from waterjar.errors import WaterjarError  # noqa: PLC0415
 
     needed = [need.split("|") for need in about.needs]
     names = [name for able in needed for name in able]
     own = {key: value for key, value in settings.items() if key not in about.settings}
-    found = run_diagnose(study, families=names, settings=by_family(own, "--set: setting", names))
+    declared = analysis_of(study).families
+    families: list[str] | None = names
+    if any(len(able) > 1 for able in needed):
+        lacking = [able for able in needed if declared is not None and not set(able) & set(declared)]
+        families = None if declared is None else [*declared, *(name for able in lacking for name in able)]
+    found = run_diagnose(study, families=families, settings=by_family(own, "--set: setting", names))
     for able in needed:
         if not any(name in found.results for name in able):
-            raise WaterjarError("; ".join(found.passed_over[name] for name in able))
+            raise WaterjarError("; ".join(found.passed_over[name] for name in able if name in found.passed_over))
     return found
 
 

@@ -8,6 +8,7 @@ formula begins with an apostrophe. Both can be undone (`from_csv_cell`).
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,14 +53,29 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-def json_text(value: Any, **how: Any) -> str:
-    r"""JSON that holds every text as it is, and shows none of what `visible` would not.
+def json_text(value: Any, *, in_page: bool = False, **how: Any) -> str:
+    r"""JSON that holds every text as it is, and shows none of what `visible` would not; `in_page` has no tag in it.
 
-    >>> print(json_text(["é", "\u202e"]))
-    ["é", "\u202e"]
+    Numpy's numbers are numbers, and those that JSON does not have (NaN) are null.
+
+    >>> print(json_text(["é", "\u202e", float("nan")]), json_text("</script>", in_page=True))
+    ["é", "\u202e", null] "\u003c/script\u003e"
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, **how)
+    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, **how)
+    for sign in "<>&" if in_page else "":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
     return "\n".join(HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], line) for line in text.split("\n"))
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it, all the way down."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):  # numpy, which is not imported here
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def csv_cell(value: Any) -> Any:

@@ -8,11 +8,8 @@ exports/                               values.csv, comparison.csv, diagnosis.jso
 from __future__ import annotations
 
 import functools
-import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from waterjar.diagnose.analysis import Analysis
 from waterjar.diagnose.compare import compare_cells
@@ -20,6 +17,7 @@ from waterjar.diagnose.registry import families
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import UnwrittenError, WaterjarError, unknown_name
 from waterjar.run.disk import write_file
+from waterjar.run.shown import json_text
 from waterjar.view import figures
 from waterjar.view.album import COMPARISON, DRAWN, FIGURES, Progress, album, drawn_formats, not_measured
 from waterjar.view.report.composing import compose
@@ -66,7 +64,7 @@ def write_outputs(diagnosis: Diagnosis, folder: Path, *, progress: Progress | No
     if "csv" in analysis.export_formats:
         found |= _tables(diagnosis, folder)
     if "json" in analysis.export_formats:
-        found |= _kept("diagnosis.json", lambda: json.dumps(_finite(diagnosis.plain()), indent=1), folder)
+        found |= _kept("diagnosis.json", lambda: json_text(diagnosis.plain(), indent=1), folder)
     return found
 
 
@@ -138,11 +136,3 @@ def _made(make: Callable[[], Path]) -> Path | str:
         raise
     except WaterjarError as error:  # it says why there is none
         return str(error)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

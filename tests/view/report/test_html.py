@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from view.report.studies import LONG, NASTY, charts_of, frames_of
-from waterjar.run.shown import visible
+from waterjar.run.shown import json_text, visible
 from waterjar.view.report import Model, compose
 from waterjar.view.report.blocks import Report
 from waterjar.view.report.charts.theme import dark_colours, escape, label_names
-from waterjar.view.report.renderers.html import embed, render
+from waterjar.view.report.renderers.html import render
 
 
 class Page(HTMLParser):
@@ -145,7 +145,7 @@ def _texts(value: Any) -> list[str]:
 
 @given(st.text())
 def test_json_in_the_page_is_read_back_as_it_was(text: str) -> None:
-    made = embed({"a": text, text: [1.5, float("nan"), text]})
+    made = json_text({"a": text, text: [1.5, float("nan"), text]}, in_page=True)
     assert not re.search("[<>&\u2028\u2029]", made)
     assert json.loads(made) == {"a": text, text: [1.5, None, text]}
 

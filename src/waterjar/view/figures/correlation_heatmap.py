@@ -158,7 +158,7 @@ def _squares(
 def _note(table: pd.DataFrame, method: str, correction: str, alpha: float) -> str:
     """What stands where, what is tested, and what so many runs could show."""
     said = ["below the diagonal: over all repeats; above: within learners (repeated measures r)"]
-    tested = int((~table["coupled"]).sum())
+    tested = int(table["p_corrected"].notna().sum())
     said.append(f"( ) not significant: p > {alpha:g}, {_NAMES.get(correction, correction)} over {tested} pairs")
     could = could_show(table)
     return "\n".join([*said, could] if could else said)

@@ -5,11 +5,8 @@ plotly reads some HTML and `%{...}` in texts: every name that comes from a file 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-import numpy as np
 
 from waterjar.run.shown import visible
 from waterjar.view.numbers import shorten
@@ -114,16 +111,3 @@ def boundaries(starts: Sequence[tuple[float, str]]) -> tuple[list[dict[str, Any]
             }
         )
     return shapes, notes
-
-
-def plain(value: Any) -> Any:
-    """Numpy's numbers and NaN as JSON has them, all the way down."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

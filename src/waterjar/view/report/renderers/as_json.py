@@ -10,7 +10,6 @@ import pandas as pd
 from waterjar._version import __version__
 from waterjar.run.shown import json_text
 from waterjar.view.report.blocks import Block, Chart, Report, Table, Verdicts
-from waterjar.view.report.charts.theme import plain
 
 
 def render(report: Report) -> str:
@@ -27,7 +26,7 @@ def render(report: Report) -> str:
         "roots": list(report.roots),
         "sections": sections,
     }
-    return json_text(plain(whole), indent=1) + "\n"
+    return json_text(whole, indent=1) + "\n"
 
 
 def _block(block: Block) -> dict[str, Any]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from importlib import resources
-from typing import Any
 
 from waterjar._version import __version__
 from waterjar.errors import missing_extra
 from waterjar.run.shown import json_text, visible, visible_lines
 from waterjar.view.numbers import shorten
 from waterjar.view.report import blocks as b
-from waterjar.view.report.charts.theme import dark_colours, plain
+from waterjar.view.report.charts.theme import dark_colours
 from waterjar.view.report.tables import alternative, csv_text
 
 LONG = 120
@@ -29,7 +28,7 @@ def render(report: b.Report) -> str:
     environment = Environment(
         loader=PackageLoader("waterjar.view.report", "page"),
         autoescape=True,
-        finalize=_shown,
+        finalize=lambda value: visible_lines(value) if type(value) is str else value,  # markup of our own stays
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -59,26 +58,9 @@ def render(report: b.Report) -> str:
         style=Markup(_asset("report.css")),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
-        payload=Markup(embed(payload)),
+        payload=Markup(json_text(payload, in_page=True, separators=(",", ":"))),
         version=__version__,
     )
-
-
-def _shown(value: Any) -> Any:
-    """What a template says, without what acts on a page or cannot be seen; markup of our own is left alone."""
-    return visible_lines(value) if type(value) is str else value
-
-
-def embed(value: Any) -> str:
-    r"""JSON that may stand inside a script element, whatever texts it holds.
-
-    >>> embed({"a": "</script><!-- & \u2028"})
-    '{"a":"\\u003c/script\\u003e\\u003c!-- \\u0026 \\u2028"}'
-    """
-    text = json_text(plain(value), separators=(",", ":"))
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
 
 
 def _asset(name: str) -> str:

@@ -172,7 +172,7 @@ def _correlation(model: Model) -> list[Block]:
 
 
 def _caption(frame: pd.DataFrame) -> str:
-    tested = int((~frame["coupled"]).sum())
+    tested = int(frame["p_corrected"].notna().sum())
     could = could_show(frame)
     return (
         f"Below the diagonal Spearman's ρ of every pair of diagnostics over up to {int(frame['n'].max())} runs, above "
