@@ -90,3 +90,16 @@ def refuse_unfit(declared: Metric, family: Family) -> None:
     for setting in declared.takes:
         if setting not in known:
             raise unknown_name(f"metric '{declared.name}': {family.name}'s setting", setting, known)
+    own = family.inputs[declared.input]
+    able = dict.fromkeys((*(dim for dims in family.inputs.values() for dim in dims), *family.dims))
+    for dims in (declared.dims, *(about.dims for about in declared.beside.values())):
+        for place, dim in enumerate(dims):
+            if dim not in able:
+                raise unknown_name(
+                    f"metric '{declared.name}': {family.name}'s dimension", dim, [one for one in able if one not in own]
+                )
+            if dim in (*own, *dims[:place]):
+                raise WaterjarError(
+                    f"metric '{declared.name}': dims={dims}: '{dim}' stands there twice: a "
+                    f"{declared.input.__name__} has its place along {', '.join(own)}, which are left out"
+                )
