@@ -82,9 +82,9 @@ def refuse_unfit(declared: Metric, family: Family) -> None:
     if not isinstance(declared.version, int) or declared.version < 1:
         raise WaterjarError(f"metric '{declared.name}': version={declared.version!r}: expected 1 or a higher number")
     if declared.input not in family.inputs:
-        able = ", ".join(kind.__name__ for kind in family.inputs)
+        has = ", ".join(kind.__name__ for kind in family.inputs)
         raise WaterjarError(
-            f"metric '{declared.name}' reads {declared.input.__name__}, which {family.name} cannot build: it has {able}"
+            f"metric '{declared.name}' reads {declared.input.__name__}, which {family.name} cannot build: it has {has}"
         )
     known = [p.name for p in inspect.signature(family.signature).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for setting in declared.takes:
