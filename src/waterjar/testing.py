@@ -17,6 +17,7 @@ import functools
 import json
 import math
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,7 +145,7 @@ def check_metric(
     no change of a study is better for every metric. What was not looked at is returned.
 
     >>> check_metric("average_accuracy")
-    ("direction 'higher': expected better= and worse=, two inputs of it",)
+    ("direction 'higher' was not looked at: give better= and worse=, two inputs of it",)
     """
     declared = _find(metric)
     if (better is None) != (worse is None):
@@ -165,7 +166,11 @@ def check_metric(
                 raise _refuse(other, f"{what}. '{declared.name}' can be looked at when that is put right") from error
         raise _refuse(declared, what) from error
     seen = better is not None or declared.direction == "none"
-    return () if seen else (f"direction '{declared.direction}': expected better= and worse=, two inputs of it",)
+    return (
+        ()
+        if seen
+        else (f"direction '{declared.direction}' was not looked at: give better= and worse=, two inputs of it",)
+    )
 
 
 def _check_measured(metric: Metric, family: Family, settings: Any) -> None:
@@ -266,7 +271,10 @@ def _kept(
         title = _title(unit, study)
         if turned:
             unit = dataclasses.replace(unit, runs=unit.runs[::-1], kept=None if unit.kept is None else {})  # noqa: PLW2901
-        found[title] = measure_unit(family, unit, options, wanted)
+        with warnings.catch_warnings():
+            if broken is not None:  # numpy's mean of nothing is NaN, which is right
+                warnings.simplefilter("ignore", RuntimeWarning)
+            found[title] = measure_unit(family, unit, options, wanted)
     return found
 
 

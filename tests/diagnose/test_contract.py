@@ -385,6 +385,10 @@ class TestWhatTheCheckFinds:
         with pytest.raises(ContractError, match="has a number of seed 2 where all .* is NaN: it takes NaN as a number"):
             check_metric("mine")
 
+    def test_a_mean_of_nothing_is_nan_and_no_fault(self) -> None:
+        self.declare(lambda pair: Result.of(np.nanmean(pair.learner.values["normal"], axis=1)), "rigidity:Pair")
+        check_metric("mine")
+
     def test_a_count_of_what_is_nan_is_none_of_its_numbers(self) -> None:
         self.declare(
             lambda x: Result.of(np.full(len(x.learner.seeds), x.learner.values["normal"].shape[1])), "rigidity:Pair"
@@ -474,7 +478,7 @@ class TestDirection:
 
     def test_what_was_not_looked_at_is_said(self) -> None:
         (told,) = self.check("lower", None, None)
-        assert told == "direction 'lower': expected better= and worse=, two inputs of it"
+        assert told == "direction 'lower' was not looked at: give better= and worse=, two inputs of it"
         forget("mine")
         assert self.check("none", None, None) == ()
 
