@@ -6,8 +6,8 @@
         check_metric("spread")
 
 A small study is recorded with everything that a family may read, and the metric is measured of it: alone, again, before
-and after the others of its family, with its runs in another order, and with one seed broken. `small_study` records it,
-for tests of a metric's numbers.
+and after the others of its family, with its runs in another order, and with one seed broken, in part and as a whole.
+`small_study` records it, for tests of a metric's numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import functools
 import json
 import math
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from pydantic import BaseModel
 
 from waterjar.diagnose.analysis import analysis_of
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.measuring import METRIC, Unit, measure_unit, units_of
+from waterjar.diagnose.measuring import METRIC, Unit, measure_unit, note_of, units_of
 from waterjar.diagnose.registry import Family, Metric, families, find_metric, metrics
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.settings import dump
@@ -54,28 +55,30 @@ _SETS = {"t1_all": 0, "t2_all": 1, **{f"t2_{role}": 1 for role in _ROLES}}
 _LAYERS = ("early", "penultimate")
 _PROBES = ("sharpness", "random_label_epochs")
 _OF_PROBES = [name + end for name in _PROBES for end in ("", PROBE_STEP)]
-_EPOCHS, _CLASSES, _SAMPLES, _UNITS = 3, 3, 12, 64
+_EPOCHS, _MIDDLE, _CLASSES, _SAMPLES, _UNITS = 3, 2, 3, 12, 64
 
 
 class ContractError(AssertionError):
     """A metric that does not keep the contract, and what it does."""
 
 
-def small_study(folder: str | Path, *, seeds: Sequence[int] = SEEDS, broken: int | None = None) -> Study:
+def small_study(
+    folder: str | Path, *, seeds: Sequence[int] = SEEDS, broken: int | None = None, since: int = _MIDDLE
+) -> Study:
     """Record a baseline and a learner, a run per seed, with all that our families read.
 
     Two tasks, ten evaluation sets, experts, features of two layers with labels, weights, gradient norms, probes and
-    resources. Of the seed `broken` every number from the middle of training on is NaN.
+    resources. Of the seed `broken` every number from the epoch `since` of a task on is NaN.
     """
     place = Path(folder)
     create_study(place, {"analysis": {"baseline": "scratch_t2"}})
     for scenario in ("scratch_t2", "sequential"):
         for seed in seeds:
-            _record(place / f"{scenario}-{seed}", scenario, seed, broken == seed)
+            _record(place / f"{scenario}-{seed}", scenario, seed, since if broken == seed else None)
     return open_study(place)
 
 
-def _record(path: Path, scenario: str, seed: int, broken: bool) -> None:
+def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
     rng = np.random.default_rng([seed, len(scenario)])
     config = {"method": "sgd" if scenario == "sequential" else scenario, "scenario": scenario, "seed": seed}
     labels = np.tile(np.arange(_SAMPLES) % _CLASSES, (1, len(_SETS), 1))
@@ -89,7 +92,7 @@ def _record(path: Path, scenario: str, seed: int, broken: bool) -> None:
         recorder.once("probe_samples", label=labels)
         probed: list[float] = []
         for place, (task, epoch) in enumerate(rows if scenario == "sequential" else rows[_EPOCHS + 1 :]):
-            gone = np.nan if broken and epoch > _EPOCHS // 2 else 0.0
+            gone = np.nan if broken is not None and epoch >= broken else 0.0
             high = 0.4 + 0.5 * epoch / _EPOCHS
             accuracy = {name: _accuracy(name, task, high, rng) + gone for name in _SETS}
             loss = {name: -math.log(value) if value > 0 else gone for name, value in accuracy.items()}
@@ -107,8 +110,8 @@ def _record(path: Path, scenario: str, seed: int, broken: bool) -> None:
                 train={"gradient_norm": rng.random() + gone},
                 events={"patched_images": 5.0},
                 resources={
-                    "seconds": 1.0 + rng.random(), "images": 10, "flops": 1e9, "peak_memory": 1e8,
-                    "peak_device_memory": 1e7, "buffer_bytes": 1e6,
+                    "seconds": 1.0 + rng.random() + gone, "images": 10 + gone, "flops": 1e9 + gone,
+                    "peak_memory": 1e8 + gone, "peak_device_memory": 1e7 + gone, "buffer_bytes": 1e6 + gone,
                 },
                 snapshot={"features": layers, "weights": {name: value + gone for name, value in weights.items()}},
             )  # fmt: skip
@@ -129,17 +132,20 @@ def check_metric(
     better: Any = None,
     worse: Any = None,
     settings: Mapping[str, Any] | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Refuse, with a `ContractError`, a metric that does not keep the contract.
 
     Looked at: its declaration; dimensions and labels of what it gives; that every NaN has a reason and no number has
     one; that all lies within its range; that the same comes again, whatever else is measured and in whatever order
     the runs stand; that each of its inputs is left as it was, with all that was worked out of it, and that the numbers
     of the other metrics are the same to the bit whether they are measured before or after it; that one broken seed
-    costs no other its value (of a metric that compares seeds, that nothing breaks). What it gives beside itself is
-    looked at likewise, but has no range. `better` and `worse`, two inputs of it, tell whether its direction is right.
+    costs no other its value (of a metric that compares seeds, that nothing breaks); that of a seed of which all is NaN
+    it has no number, but where NaN changes nothing (a count of steps, say). What it gives beside itself is looked at
+    likewise, but has no range. Its direction is looked at only where two inputs of it, `better` and `worse`, are given:
+    no change of a study is better for every metric. What was not looked at is returned.
 
     >>> check_metric("average_accuracy")
+    ("direction 'higher' was not looked at: give better= and worse=, two inputs of it",)
     """
     declared = _find(metric)
     if (better is None) != (worse is None):
@@ -154,10 +160,21 @@ def check_metric(
     except ContractError:
         raise
     except Exception as error:
-        raise _refuse(declared, f"it could not be measured: {type(error).__name__}: {error}") from error
+        what = f"it could not be measured: {type(error).__name__}: {error}"
+        for other in family.metrics.values():
+            if other is not declared and note_of(other) in getattr(error, "__notes__", ()):
+                raise _refuse(other, f"{what}. '{declared.name}' can be looked at when that is put right") from error
+        raise _refuse(declared, what) from error
+    seen = better is not None or declared.direction == "none"
+    return (
+        ()
+        if seen
+        else (f"direction '{declared.direction}' was not looked at: give better= and worse=, two inputs of it",)
+    )
 
 
 def _check_measured(metric: Metric, family: Family, settings: Any) -> None:
+    by_itself = _alone(metric, family, settings)
     whole = _of_all(metric, settings)
     values = [result[metric.scalar].values for result in whole.values() if metric.scalar in result]
     if all(np.isnan(found).all() for found in values):
@@ -170,7 +187,7 @@ def _check_measured(metric: Metric, family: Family, settings: Any) -> None:
         first, last = (_of_all(metric, settings, order=order) for order in ("first", "last"))
         for name in _others_that_differ(metric, first, last):
             raise _refuse(metric, f"it changes {name}, which is another one where it is measured after it")
-    for unit, alone in _alone(metric, family, settings).items():
+    for unit, alone in by_itself.items():
         _same(metric, whole[unit], alone, "where it is measured alone, or again")
     for unit, turned in _of_all(metric, settings, turned=True).items():
         _same(metric, whole[unit], turned, "where runs stand in another order")
@@ -178,6 +195,9 @@ def _check_measured(metric: Metric, family: Family, settings: Any) -> None:
         _check_numbers(metric, broken, unit)
         if not metric.between_seeds:
             _same(metric, whole[unit], broken, "where another seed is broken", without=SEEDS[-1])
+    for unit, gone in _of_all(metric, settings, broken=SEEDS[-1], since=0).items():
+        _check_numbers(metric, gone, unit)
+        _check_gone(metric, whole[unit], gone, unit)
 
 
 def _find(metric: str | Callable[..., Any]) -> Metric:
@@ -205,9 +225,9 @@ def _check_declaration(metric: Metric) -> None:
 
 
 @functools.cache
-def _study(broken: int | None) -> Study:
+def _study(broken: int | None, since: int) -> Study:
     folder = tempfile.TemporaryDirectory(prefix="waterjar-contract-")
-    study = small_study(folder.name, broken=broken)
+    study = small_study(folder.name, broken=broken, since=since)
     study.folder = folder  # type: ignore[attr-defined] # it goes when the study does
     return study
 
@@ -217,7 +237,13 @@ def _units(family: Family, settings: Any, study: Study) -> list[Unit]:
 
 
 def _of_all(
-    metric: Metric, settings: Any, *, broken: int | None = None, turned: bool = False, order: str = "by name"
+    metric: Metric,
+    settings: Any,
+    *,
+    broken: int | None = None,
+    since: int = _MIDDLE,
+    turned: bool = False,
+    order: str = "by name",
 ) -> dict[str, xr.Dataset]:
     """Unit -> all metrics of the family, kept for the next one that is looked at.
 
@@ -229,12 +255,14 @@ def _of_all(
     elif order == "backwards":
         declared.reverse()
     known = tuple((one.name, one.version, one.compute) for one in declared)  # by identity, held here
-    return _kept(metric.family, json.dumps(dump(settings)), known, broken, turned)
+    return _kept(metric.family, json.dumps(dump(settings)), known, broken, since, turned)
 
 
-@functools.lru_cache(maxsize=32)
-def _kept(name: str, settings: str, known: tuple[Any, ...], broken: int | None, turned: bool) -> dict[str, xr.Dataset]:
-    family, study = families()[name], _study(broken)
+@functools.lru_cache(maxsize=64)
+def _kept(
+    name: str, settings: str, known: tuple[Any, ...], broken: int | None, since: int, turned: bool
+) -> dict[str, xr.Dataset]:
+    family, study = families()[name], _study(broken, since)
     options, found = family.settings(json.loads(settings)), {}
     wanted = [family.metrics[one] for one, *_ in known]
     if broken is None and not turned:
@@ -243,7 +271,10 @@ def _kept(name: str, settings: str, known: tuple[Any, ...], broken: int | None, 
         title = _title(unit, study)
         if turned:
             unit = dataclasses.replace(unit, runs=unit.runs[::-1], kept=None if unit.kept is None else {})  # noqa: PLW2901
-        found[title] = measure_unit(family, unit, options, wanted)
+        with warnings.catch_warnings():
+            if broken is not None:  # numpy's mean of nothing is NaN, which is right
+                warnings.simplefilter("ignore", RuntimeWarning)
+            found[title] = measure_unit(family, unit, options, wanted)
     return found
 
 
@@ -301,7 +332,7 @@ def _others_that_differ(metric: Metric, one: Mapping[str, xr.Dataset], other: Ma
 
 def _alone(metric: Metric, family: Family, settings: Any) -> dict[str, xr.Dataset]:
     """Unit -> the metric by itself; a family that judges its metrics together measures them all."""
-    study, wanted = _study(None), None if family.compared else [metric]
+    study, wanted = _study(None, _MIDDLE), None if family.compared else [metric]
     units = _units(family, settings, study)[-1:]
     return {_title(unit, study): measure_unit(family, unit, settings, wanted) for unit in units}
 
@@ -355,6 +386,18 @@ def _same(metric: Metric, one: xr.Dataset, other: xr.Dataset, when: str, without
         for seed in mine.keys() & theirs.keys() - {without}:
             if not np.allclose(mine[seed], theirs[seed], rtol=1e-9, atol=1e-12, equal_nan=True):
                 raise _refuse(metric, f"{name} of seed {seed} is another one {when}")
+
+
+def _check_gone(metric: Metric, whole: xr.Dataset, gone: xr.Dataset, unit: str) -> None:
+    """Refuse a number of a seed of which all is NaN, where it is not the one that it is without any NaN."""
+    for name in _given(metric, gone):
+        had, has = (_by_seed(result, name).get(SEEDS[-1], np.nan) for result in (whole, gone))
+        if (~np.isnan(has) & ~np.isclose(has, had, rtol=1e-9, atol=1e-12)).any():
+            raise _refuse(
+                metric,
+                f"{name} of {unit} has a number of seed {SEEDS[-1]} where all that was recorded of it is NaN: it takes "
+                "NaN as a number; expected NaN with its reason",
+            )
 
 
 def _check_direction(metric: Metric, settings: Any, better: Any, worse: Any) -> None:

@@ -12,9 +12,12 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from waterjar import WaterjarError
+from waterjar.diagnose.analysis import analysis_of
 from waterjar.diagnose.cost import ResourceUse
+from waterjar.diagnose.measuring import Table, units_of
 from waterjar.diagnose.plasticity import Representation, StepSeries
 from waterjar.diagnose.registry import Beside, Metric, families, find_metric, forget, metric, metrics
 from waterjar.diagnose.result import Result
@@ -188,6 +191,13 @@ class TestWhatIsRefused:
             ({"needs": ("resources/imagse",)}, "needs 'resources/imagse' is unknown: did you mean 'resources/images'"),
             ({"made_of": ("sceonds",)}, "made_of 'sceonds' is unknown: did you mean 'seconds'"),
             ({"made_of": ("mine",)}, "made_of 'mine' is unknown"),
+            (
+                {"dims": ("unit_foo",), "summary": "mine_s"},
+                "'mine': continual's dimension 'unit_foo' is unknown: Known: 'train_task', 'eval_task'",
+            ),
+            ({"beside": {"more": Beside(("eval_tsk",))}}, "dimension 'eval_tsk' is unknown: did you mean 'eval_task'"),
+            ({"dims": ("eval_task", "eval_task")}, "'eval_task' stands there twice"),
+            ({"dims": ("repeat",)}, "'repeat' stands there twice: a TaskCurves has its place along repeat"),
         ],
     )
     def test_what_it_declares(self, about: dict[str, object], message: str) -> None:
@@ -210,6 +220,21 @@ class TestWhatIsRefused:
         self.declare(mine, needs=needs, made_of=("pd", "final_accuracies", "group_accuracy", "capacity_final"))
         assert find_metric("mine").needs == needs
 
+    @pytest.mark.parametrize("name", sorted(families()))
+    def test_dimensions_of_a_family_are_those_of_its_results(self, name: str, tmp_path: Path) -> None:
+        family, study = families()[name], small_study(tmp_path / "study", seeds=(1,))
+        settings = family.settings({})
+        unit = units_of(family, study, analysis_of(study, families=[name]))[0]
+        coordinates = family.load(unit, settings).coordinates
+        own = {*family.dims, *(dim for dims in family.inputs.values() for dim in dims)}
+        beside = ("moment", "other_moment")  # of whole matrices, on request
+        with_labels = xr.Dataset(coords=coordinates).dims
+        assert own == set(with_labels) - set(beside)
+
+    def test_a_dimension_that_a_unit_has_not(self) -> None:
+        with pytest.raises(WaterjarError, match="dimension 'unit_foo' is unknown: Known: 'repeat'"):
+            Table(("repeat", "unit_foo"), {"repeat": 3})
+
     def test_a_second_argument(self) -> None:
         from waterjar.diagnose.continual import TaskCurves
 
@@ -229,12 +254,14 @@ class TestWhatTheCheckFinds:
         yield
         forget("mine")
 
-    def declare(self, compute: object, reads: str = "continual:TaskCurves", **about: object) -> None:
-        family, _, name = reads.partition(":")
-        kind = getattr(importlib.import_module(f"waterjar.diagnose.{family}"), name)
+    def declare(
+        self, compute: object, reads: str = "continual:TaskCurves", name: str = "mine", **about: object
+    ) -> None:
+        family, _, kind_name = reads.partition(":")
+        kind = getattr(importlib.import_module(f"waterjar.diagnose.{family}"), kind_name)
         compute.__annotations__ = {next(iter(inspect.signature(compute).parameters)): kind}  # type: ignore[attr-defined, arg-type]
         told = {"family": family, "long_name": "l", "formula": "f", "citation": "c", "needs": ("performance",), **about}
-        metric("mine", **told)(compute)  # type: ignore[arg-type]
+        metric(name, **told)(compute)  # type: ignore[arg-type]
 
     def test_a_value_outside_of_its_range(self) -> None:
         self.declare(lambda curves: Result.of(curves.final.max(-1) + 5, curves.final_reasons.max(-1)), range=(0, 1))
@@ -339,6 +366,74 @@ class TestWhatTheCheckFinds:
         with pytest.raises(ContractError, match=message):
             check_metric("mine")
 
+    @pytest.mark.parametrize(
+        "reads",
+        [
+            ("rigidity:Pair", lambda x: np.nan_to_num(x.learner.values["normal"]).mean(1)),
+            ("rigidity:Pair", lambda x: (x.learner.values["normal"] > 0.5).mean(1)),
+            ("continual:TaskCurves", lambda x: np.nan_to_num(x.final).mean(-1)),
+            ("cost:ResourceUse", lambda x: np.full(x.repeats, np.nansum(x.recorded["seconds"]))),
+            ("plasticity:Representation", lambda x: np.nan_to_num(x.features).mean()),
+            ("drift:LayerSnapshot", lambda x: 0.0 if x.cloud.missing else x.cloud.features.mean()),
+        ],
+        ids=lambda case: case[0],
+    )
+    def test_nan_that_counts_as_a_number(self, reads: tuple[str, object]) -> None:
+        kind, number = reads
+        of_all_repeats = kind.startswith(("continual", "cost", "rigidity"))
+        self.declare(lambda x: Result.of(number(x)), kind, summary="" if of_all_repeats else "mine_final")  # type: ignore[operator]
+        with pytest.raises(ContractError, match="has a number of seed 2 where all .* is NaN: it takes NaN as a number"):
+            check_metric("mine")
+
+    def test_a_mean_of_nothing_is_nan_and_no_fault(self) -> None:
+        self.declare(lambda pair: Result.of(np.nanmean(pair.learner.values["normal"], axis=1)), "rigidity:Pair")
+        check_metric("mine")
+
+    def test_a_count_of_what_is_nan_is_none_of_its_numbers(self) -> None:
+        self.declare(
+            lambda x: Result.of(np.full(len(x.learner.seeds), x.learner.values["normal"].shape[1])), "rigidity:Pair"
+        )
+        check_metric("mine")
+
+    @pytest.mark.parametrize(
+        ("reads", "fault", "message"),
+        [
+            (
+                "rigidity:Pair",
+                lambda pair: Result.of(np.zeros((2, 7))),
+                "WaterjarError: metric 'a_bad': a result of shape",
+            ),
+            ("rigidity:Pair", lambda pair: pair.nothing, "AttributeError: .*nothing"),
+            (
+                "plasticity:Representation",
+                lambda shot: Result(np.full(3, np.nan), np.zeros(3)),
+                "WaterjarError: metric 'a_bad': NaN has a reason",
+            ),
+        ],
+    )
+    def test_the_fault_of_another_metric_is_told_as_its_own(self, reads: str, fault: object, message: str) -> None:
+        family = reads.partition(":")[0]
+        summary = "" if family == "rigidity" else "a_bad_final"
+        self.declare(fault, reads, name="a_bad", summary=summary)
+        try:
+            mine = min(families()[family].metrics.keys() - {"a_bad"})
+            with pytest.raises(
+                ContractError, match=f"metric 'a_bad' of {family}: it could not be .*: {message}"
+            ) as told:
+                check_metric(mine)
+            assert f"'{mine}' can be looked at when that is put right" in str(told.value)
+            with pytest.raises(ContractError, match=f"metric 'a_bad' of {family}: it could not be") as told:
+                check_metric("a_bad")
+            assert "can be looked at" not in str(told.value)
+        finally:
+            forget("a_bad")
+
+    def test_an_error_that_is_no_word_for_a_person_has_the_name_in_a_note(self, tmp_path: Path) -> None:
+        self.declare(lambda curves: curves.nothing)
+        with pytest.raises(AttributeError) as told:
+            diagnose(small_study(tmp_path / "study", seeds=(1,)), only=["continual"])
+        assert told.value.__notes__ == ["metric 'mine'"]
+
     def test_another_value_every_time(self) -> None:
         rng = np.random.default_rng()
         self.declare(lambda curves: Result.of(rng.random(len(curves.final))))
@@ -368,18 +463,24 @@ class TestDirection:
         yield
         forget("mine")
 
-    def check(self, direction: str, better: object, worse: object) -> None:
+    def check(self, direction: str, better: object, worse: object) -> tuple[str, ...]:
         def mine(used: ResourceUse) -> Result:
             return used.each(used.total("images"))
 
         about = {"family": "cost", "long_name": "l", "formula": "f", "citation": "c", "needs": ("resources/images",)}
         metric("mine", direction=direction, **about)(mine)  # type: ignore[arg-type]
-        check_metric(mine, better=better, worse=worse)
+        return check_metric(mine, better=better, worse=worse)
 
     MANY, FEW = (ResourceUse({"images": np.array([number])}, 2) for number in (5.0, 1.0))
 
     def test_the_right_way_round(self) -> None:
-        self.check("higher", self.MANY, self.FEW)
+        assert self.check("higher", self.MANY, self.FEW) == ()
+
+    def test_what_was_not_looked_at_is_said(self) -> None:
+        (told,) = self.check("lower", None, None)
+        assert told == "direction 'lower' was not looked at: give better= and worse=, two inputs of it"
+        forget("mine")
+        assert self.check("none", None, None) == ()
 
     @pytest.mark.parametrize("direction", ["lower", "zero", "none"])
     def test_the_wrong_way_round(self, direction: str) -> None:

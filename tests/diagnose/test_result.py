@@ -43,9 +43,9 @@ def test_codes_are_those_of_the_schema() -> None:
 
 class TestOne:
     def test_a_number_and_a_reason_exclude_each_other(self) -> None:
-        with pytest.raises(ValueError, match="NaN has a reason"):
+        with pytest.raises(WaterjarError, match="NaN has a reason"):
             Result(NAN)
-        with pytest.raises(ValueError, match="NaN has a reason"):
+        with pytest.raises(WaterjarError, match="NaN has a reason"):
             Result(1.0, "undefined")
         with pytest.raises(WaterjarError, match="did you mean 'undefined'"):
             Result.missing("undefind")
@@ -87,7 +87,7 @@ class TestArray:
 
     def test_nan_has_a_reason_and_a_number_has_none(self) -> None:
         for codes in ([0, 0], [UNDEFINED, UNDEFINED]):
-            with pytest.raises(ValueError, match="NaN has a reason"):
+            with pytest.raises(WaterjarError, match="NaN has a reason"):
                 Result(np.array([0.5, NAN]), np.array(codes, np.uint8))
 
     def test_as_an_array(self) -> None:

@@ -82,11 +82,24 @@ def refuse_unfit(declared: Metric, family: Family) -> None:
     if not isinstance(declared.version, int) or declared.version < 1:
         raise WaterjarError(f"metric '{declared.name}': version={declared.version!r}: expected 1 or a higher number")
     if declared.input not in family.inputs:
-        able = ", ".join(kind.__name__ for kind in family.inputs)
+        has = ", ".join(kind.__name__ for kind in family.inputs)
         raise WaterjarError(
-            f"metric '{declared.name}' reads {declared.input.__name__}, which {family.name} cannot build: it has {able}"
+            f"metric '{declared.name}' reads {declared.input.__name__}, which {family.name} cannot build: it has {has}"
         )
     known = [p.name for p in inspect.signature(family.signature).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for setting in declared.takes:
         if setting not in known:
             raise unknown_name(f"metric '{declared.name}': {family.name}'s setting", setting, known)
+    own = family.inputs[declared.input]
+    able = dict.fromkeys((*(dim for dims in family.inputs.values() for dim in dims), *family.dims))
+    for dims in (declared.dims, *(about.dims for about in declared.beside.values())):
+        for place, dim in enumerate(dims):
+            if dim not in able:
+                raise unknown_name(
+                    f"metric '{declared.name}': {family.name}'s dimension", dim, [one for one in able if one not in own]
+                )
+            if dim in (*own, *dims[:place]):
+                raise WaterjarError(
+                    f"metric '{declared.name}': dims={dims}: '{dim}' stands there twice: a "
+                    f"{declared.input.__name__} has its place along {', '.join(own)}, which are left out"
+                )

@@ -6,6 +6,7 @@ made of; `Loaded.inputs` hands them out, each with its place along the dimension
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -114,7 +115,10 @@ class Table:
 
     def __init__(self, dims: tuple[str, ...], sizes: Mapping[str, int], reason: int = NOT_RECORDED) -> None:
         self.dims = dims
-        shape = tuple(sizes.get(dim, 0) for dim in dims)
+        for dim in dims:
+            if dim not in sizes:
+                raise unknown_name("dimension", dim, sizes)
+        shape = tuple(sizes[dim] for dim in dims)
         self.values = np.full(shape, np.nan)
         self.reasons = np.full(shape, reason, np.uint8)
         self.counts = np.zeros(shape, np.int64)
@@ -226,19 +230,17 @@ def measure_unit(
     tables: dict[str, Table] = {}
     for given, place in loaded.inputs(readers.keys()):
         for metric in readers.get(type(given), ()):
-            got = metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
-            result, beside = got if isinstance(got, tuple) else (got, {})
-            for name, one in {metric.name: result, **beside}.items():
-                if one is None and (metric.optional or name != metric.name):
-                    continue
-                if name not in tables:
-                    tables[name] = Table((*family.inputs[metric.input], *_dims_of(metric, name)), sizes)
-                if not isinstance(one, Result):
-                    raise WaterjarError(f"metric '{metric.name}': expected a Result, and it gave {type(one).__name__}")
-                try:
+            with _named(metric):
+                got = metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
+                result, beside = got if isinstance(got, tuple) else (got, {})
+                for name, one in {metric.name: result, **beside}.items():
+                    if one is None and (metric.optional or name != metric.name):
+                        continue
+                    if name not in tables:
+                        tables[name] = Table((*family.inputs[metric.input], *_dims_of(metric, name)), sizes)
+                    if not isinstance(one, Result):
+                        raise WaterjarError(f"expected a Result, and it gave {type(one).__name__}")
                     tables[name].put(place, one)
-                except WaterjarError as error:
-                    raise WaterjarError(f"metric '{metric.name}': {error}") from None
     kept = family.metrics.keys() - {metric.name for metric in metrics}
     found: Variables = {} if before is None else _of_metrics(before, kept)
     for metric in metrics:
@@ -260,12 +262,32 @@ def measure_unit(
     return xr.Dataset(found, {**coordinates, **loaded.coordinates}, loaded.about)
 
 
+@contextlib.contextmanager
+def _named(metric: Metric) -> Iterator[None]:
+    """Name the metric that an error comes from: in its words where they are for a person, else in a note on it."""
+    note = note_of(metric)
+    try:
+        yield
+    except Exception as error:
+        if type(error) is WaterjarError:  # of the others the type says more, as of a run that is damaged
+            named = WaterjarError(f"{note}: {error}")
+            named.add_note(note)
+            raise named from error
+        error.add_note(note)
+        raise
+
+
+def note_of(metric: Metric) -> str:
+    """What stands as a note on every error that comes from a metric."""
+    return f"metric '{metric.name}'"
+
+
 def _dims_of(metric: Metric, name: str) -> tuple[str, ...]:
     """The dimensions of what a metric gives, or of what stands beside it."""
     if name == metric.name:
         return metric.dims
     if name not in metric.beside:
-        raise unknown_name(f"metric '{metric.name}': what it gives beside", name, metric.beside)
+        raise unknown_name("what it gives beside", name, metric.beside)
     return metric.beside[name].dims
 
 

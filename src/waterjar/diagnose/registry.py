@@ -8,8 +8,8 @@ the dimensions of what it gives, and its keyword arguments the settings of the f
     def spread(features: Representation) -> Result: ...
 
 The family builds each input once and hands it to all metrics that read it. A metric that asks for what its family
-cannot build, or for a setting that it does not have, is refused when it is declared. All are found by importing what
-stands in the family's folder: a new metric is one new file.
+cannot build, or for a setting or dimension that it does not have, is refused when it is declared. All are found by
+importing what stands in the family's folder: a new metric is one new file.
 """
 
 from __future__ import annotations
@@ -159,6 +159,8 @@ class Family:
     """load(unit, settings): what is read of a unit."""
     signature: Callable[..., Any]
     """The function whose keyword arguments are the settings: names, types and defaults."""
+    dims: tuple[str, ...] = ()
+    """Dimensions that a metric may have behind those of its input, beside those that other inputs have."""
     version: int = 1
     """Of what the metrics share: reading, pairing, labelling."""
     compared: bool = False

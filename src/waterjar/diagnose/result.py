@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.errors import unknown_name
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.schema import REASONS
 
 Codes = NDArray[np.uint8]
@@ -48,12 +48,14 @@ class Result:
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):
             if np.any(np.isnan(self.value) != (self.reason != 0)):
-                raise ValueError("NaN has a reason, and a number has none")
+                raise WaterjarError("NaN has a reason, and a number has none")
             return
         if self.reason not in REASONS:
             raise unknown_name("reason", self.reason, REASONS)
         if math.isnan(self.value) == (self.reason == "present"):
-            raise ValueError(f"value {self.value} with reason '{self.reason}': NaN has a reason, a number is present")
+            raise WaterjarError(
+                f"value {self.value} with reason '{self.reason}': NaN has a reason, a number is present"
+            )
 
     @classmethod
     def missing(cls, reason: str, note: str = "", *, n: int = 0, censored: bool = False) -> Result:

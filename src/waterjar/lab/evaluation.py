@@ -47,6 +47,9 @@ EVAL_SETS: dict[str, int] = {
 }
 """Name -> task, in the order in which they are recorded."""
 
+ACCURACIES = ("accuracy", "macro_accuracy", "task_accuracy", "task_macro_accuracy")
+"""What is recorded of each of them, beside its loss and accuracies per class."""
+
 UNION = ("t2_shortcut_normal", "t2_nonshortcut_normal")
 """`t2_all_normal` is these two: its images are not shown to the network twice."""
 

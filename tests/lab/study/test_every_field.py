@@ -30,6 +30,7 @@ from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.study import diagnose
 from waterjar.lab import data, shortcuts, study
 from waterjar.lab.data import ImageData
+from waterjar.lab.evaluation import ACCURACIES, Tally, performance
 from waterjar.lab.study import declare, expand, kinds
 from waterjar.lab.study.runner import train_job
 from waterjar.view.outputs import write_outputs
@@ -465,6 +466,13 @@ def test_engines_do_not_part_algorithms_from_their_baseline(tmp_path: Path) -> N
         ({"families": ["cost"], "settings": {"rigidity": {"window": 1}}}, "rigidity is not among analysis.families"),
         ({"settings": {"geometry": {"layers": ["penultimat"]}}}, "did you mean 'penultimate'"),
         ({"settings": {"rigidity": {"eval_sets": {"masked": "t2_maskd"}}}}, "'t2_maskd' is unknown"),
+        (
+            {"settings": {"rigidity": {"chance": [0.1, 0.2, 0.3]}}},
+            r"analysis.settings.rigidity: chance=\[0.1, 0.2, 0.3\]: expected .* every task of a run, which has 2",
+        ),
+        ({"settings": {"continual": {"chance": [0.1]}}}, r"settings.continual: chance=\[0.1\]: expected .* has 2"),
+        ({"settings": {"rigidity": {"variable": "nosuch"}}}, "settings.rigidity: variable 'nosuch' is unknown: Known"),
+        ({"settings": {"rigidity": {"variable": "class_accuracy"}}}, "variable 'class_accuracy' is unknown"),
         ({"tests": {"test": "welch"}}, "welch is a test of unpaired values"),
         ({"tests": {"test": "paired_t", "paired": False}}, "paired_t is a test of paired values"),
         ({"families": []}, "families"),
@@ -475,6 +483,35 @@ def test_engines_do_not_part_algorithms_from_their_baseline(tmp_path: Path) -> N
 def test_what_the_analysis_cannot_have_is_told_before_the_training(section: dict[str, Any], message: str) -> None:
     with pytest.raises(waterjar.WaterjarError, match=message):
         declare({**BASE["einstellung"], **TWO["einstellung"], "analysis": section})
+
+
+def test_chances_and_variables_are_those_of_every_run_of_a_sweep() -> None:
+    wrong = {"settings": {"rigidity": {"chance": [0.1, 0.2, 0.3]}}}
+    with pytest.raises(waterjar.WaterjarError, match="which has 2"):
+        declare({**BASE["einstellung"], "sweep": {"recording.samples": [2, 4]}, "analysis": wrong})
+    numbers = {"sweep": {"tasks.number": [2, 3]}, "analysis": {"settings": {"continual": {"chance": [0.5, 0.5]}}}}
+    with pytest.raises(waterjar.WaterjarError, match="which has 3"):
+        declare({**BASE["binary"], **numbers})
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("einstellung", {family: {"chance": [0.1, 0.2]} for family in ("rigidity", "continual")}),
+        ("einstellung", {"rigidity": {"chance": 0.1, "variable": "task_macro_accuracy"}}),
+        ("einstellung", {"continual": {"variable": "task_accuracy"}}),
+        ("binary", {"continual": {"variable": "accuracy", "chance": 0.5}}),
+        ("binary", {"continual": {"variable": "macro_accuracy", "metric_type": "loss"}}),
+    ],
+)
+def test_chances_and_variables_that_runs_have(kind: str, settings: dict[str, Any]) -> None:
+    declare({**BASE[kind], "analysis": {"settings": settings}})
+
+
+def test_accuracies_of_a_set_are_those_that_are_recorded() -> None:
+    ones = np.ones(2, np.int64)
+    found = performance({"t1_all": Tally(ones, ones, ones, 0.5)}, ["t1_all"], by_class=False)
+    assert {*ACCURACIES, "loss"} == set(found)
 
 
 def test_a_baseline_by_its_name_keeps_the_rule_of_its_kind() -> None:

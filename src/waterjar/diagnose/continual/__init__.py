@@ -121,5 +121,13 @@ def measure(
 
 
 FAMILY = Family(
-    "continual", "Continual learning", "cell", ("performance",), {TaskCurves: ("repeat",)}, Cell, measure, version=4
+    "continual",
+    "Continual learning",
+    "cell",
+    ("performance",),
+    {TaskCurves: ("repeat",)},
+    Cell,
+    measure,
+    dims=("train_task", "eval_task"),
+    version=4,
 )

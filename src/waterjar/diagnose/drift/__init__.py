@@ -88,5 +88,6 @@ FAMILY = Family(
     },
     LoadedCell,
     measure,
+    dims=("eval_set",),
     version=2,
 )

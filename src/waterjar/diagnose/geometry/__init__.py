@@ -101,6 +101,7 @@ FAMILY = Family(
     {SnapshotGeometry: ("repeat", "snapshot", "layer")},
     RunSnapshots,
     measure,
+    dims=("manifold",),
     version=5,
     in_pieces=True,
 )

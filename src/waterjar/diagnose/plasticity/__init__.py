@@ -89,5 +89,6 @@ FAMILY = Family(
     {Representation: ("repeat", "snapshot", "layer"), Parameters: ("repeat", "snapshot"), StepSeries: ("repeat",)},
     LoadedRun,
     measure,
+    dims=("parameter",),
     version=2,
 )

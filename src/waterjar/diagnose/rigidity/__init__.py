@@ -113,6 +113,7 @@ FAMILY = Family(
     inputs={Pair: ("repeat",)},
     load=Cell,
     signature=measure,
+    dims=("threshold", "group"),
     version=5,
     compared=True,
     check=check_power,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from waterjar.diagnose.analysis import Analysis
 from waterjar.diagnose.baseline import DEFAULT
-from waterjar.errors import unknown_name
+from waterjar.diagnose.settings import check_chance
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab.study.parts import faulty
 from waterjar.run.identity import SEED_KEYS, UNHASHED
 from waterjar.run.study import flat, name_cells
@@ -55,6 +56,24 @@ def not_recorded(analysis: Analysis, layers: Sequence[str], eval_sets: Mapping[s
             for name in _listed(settings.get(key))
             if name not in options
         ]
+    return found
+
+
+def unfit(analysis: Analysis, tasks: Iterable[int], accuracies: Sequence[str]) -> list[str]:
+    """Chances that are not one for every task, and variables that are no accuracy which runs will have; a line each.
+
+    `tasks` are how many the runs have.
+    """
+    found = []
+    for family, settings in analysis.settings.items():
+        at, chance, variable = f"analysis.settings.{family}", settings.get("chance"), settings.get("variable")
+        for number in sorted(set(tasks)):
+            try:
+                check_chance(tuple(chance) if isinstance(chance, list) else chance, number, "a run")
+            except WaterjarError as error:
+                found.append(f"{at}: {error}")
+        if variable is not None and variable not in accuracies and settings.get("metric_type") != "loss":
+            found.append(str(unknown_name(f"{at}: variable", variable, accuracies)))
     return found
 
 

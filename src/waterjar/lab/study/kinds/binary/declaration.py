@@ -24,7 +24,7 @@ from waterjar.lab.binary.config import (
 from waterjar.lab.binary.engines import EngineName
 from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import ListedCount, Seed
-from waterjar.lab.study.analysed import check_baseline, not_recorded
+from waterjar.lab.study.analysed import check_baseline, not_recorded, unfit
 from waterjar.lab.study.parts import STRICT, Data, check_number, faulty
 from waterjar.lab.study.parts import Resources as CommonResources
 from waterjar.lab.study.spelling import with_analysis, with_resources
@@ -133,7 +133,13 @@ def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
         found += not_recorded(declaration.analysis, declaration.recording.features, sets)
     if found:
         raise faulty(where, found)
-    check_baseline(declaration.analysis, [run.to_plain() for run in expand(declaration, where)], where)
+    runs = expand(declaration, where)
+    beside = {"random_accuracy": declaration.random_baseline, "multitask_accuracy": declaration.multitask}
+    accuracies = ["accuracy", *(name for name, there in beside.items() if there)]
+    found = unfit(declaration.analysis, [run.tasks.number for run in runs], accuracies)
+    if found:
+        raise faulty(where, found)
+    check_baseline(declaration.analysis, [run.to_plain() for run in runs], where)
     return declaration
 
 

@@ -24,9 +24,9 @@ from waterjar.lab.config import (
     Tasks,
     Training,
 )
-from waterjar.lab.evaluation import EVAL_SETS
+from waterjar.lab.evaluation import ACCURACIES, EVAL_SETS
 from waterjar.lab.learners.sgd import Settings as BaselineSettings
-from waterjar.lab.study.analysed import check_baseline, not_recorded
+from waterjar.lab.study.analysed import check_baseline, not_recorded, unfit
 from waterjar.lab.study.kinds.einstellung.strategies import (
     Backbone,
     Strategy,
@@ -38,6 +38,7 @@ from waterjar.lab.study.kinds.einstellung.strategies import (
 from waterjar.lab.study.parts import STRICT, Data, Resources, check_number, faulty
 from waterjar.lab.study.spelling import with_analysis, with_resources
 from waterjar.lab.study.sweep import combinations
+from waterjar.lab.tasks import TASKS
 from waterjar.run.faults import faults
 
 _LISTS = ("seeds", "backbones", "strategies", "scenarios")
@@ -93,11 +94,12 @@ def declare(content: Mapping[str, Any], where: str = "study") -> Declaration:
     written = declaration.training.model_fields_set | _swept_training(declaration.sweep)
     strategies = tuple(with_presets(one, written) for one in declaration.strategies)
     declaration = declaration.model_copy(update={"strategies": strategies})
+    found = unfit(declaration.analysis, [len(TASKS)], ACCURACIES)
     if not declaration.sweep:
         of_accuracies = {family: list(EVAL_SETS) for family in ("rigidity", "continual")}
-        found = not_recorded(declaration.analysis, declaration.recording.features, of_accuracies)
-        if found:
-            raise faulty(where, found)
+        found += not_recorded(declaration.analysis, declaration.recording.features, of_accuracies)
+    if found:
+        raise faulty(where, found)
     check_baseline(declaration.analysis, [run.to_plain() for run in expand(declaration, where)], where)
     return declaration
 
