@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -212,3 +214,10 @@ def test_a_support_that_rounding_made_dependent() -> None:
     found = cone.project(of, beta[None] @ of.units[:4], np.ones((1, 2)))
     found.count[0], found.members[0], found.beta[0] = 4, range(4), beta
     assert has_other_anchors(found).tolist() == [True]
+
+
+def test_a_few_draws_with_other_anchors_are_told_beside_the_number() -> None:
+    whole = manifold_geometry(relu_points(), LABELS)
+    found = dataclasses.replace(whole, numbers={**whole.numbers, "nonunique_share": 0.03})
+    assert found["radius"].note == "other anchors are as good in 3 of 100 draws"
+    assert found["capacity"].note == whole["radius"].note == ""

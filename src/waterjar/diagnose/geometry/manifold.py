@@ -99,7 +99,11 @@ class Geometry(Mapping[str, Result]):
             raise KeyError(name)
         value, lost = self.numbers[name], self.numbers["left_out_draws"]
         n = self.n_t if math.isnan(lost) else self.n_t - int(lost)
-        fewer = f"{int(lost)} of {self.n_t} draws could not be solved, and are left out" if n < self.n_t else ""
+        said = [f"{int(lost)} of {self.n_t} draws could not be solved, and are left out"] if n < self.n_t else []
+        free = self.numbers["nonunique_share"]
+        if free > 0 and name not in (*OF_PROJECTIONS, "capacity", "capacity_se"):
+            said.append(f"other anchors are as good in {round(free * n)} of {n} draws")
+        fewer = "; ".join(said)
         if isinstance(value, np.ndarray):
             missing = np.isnan(value)
             note = self.note if missing.any() else fewer
