@@ -157,9 +157,12 @@ def test_kept_states_that_json_cannot_hold_count_as_none(study: waterjar.Study) 
     assert done.exit_code == 0 and b"ud800" not in file.read_bytes()
 
 
+@pytest.mark.parametrize("manifest", [True, False])
 @pytest.mark.parametrize("target", [CHUNK, "zarr.json"])
-def test_a_link_to_itself_is_a_damaged_run_among_others(study: waterjar.Study, target: str) -> None:
+def test_a_link_to_itself_is_a_damaged_run_among_others(study: waterjar.Study, target: str, manifest: bool) -> None:
     diagnose(study, only=["cost"])  # states of seals are kept from here on
+    if not manifest:
+        (study.path / "sgd-1" / ".waterjar" / "manifest.sha256").unlink()
     file = study.path / "sgd-1" / target
     file.unlink()
     file.symlink_to(file.name)

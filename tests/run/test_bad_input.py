@@ -319,6 +319,8 @@ def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
         ({"config": {"x": "\ud800"}}, "is not Unicode text"),
         ({"config": {"seed": 3}, "seeds": [4]}, r"seeds=\[4\], but the config says \[3\]"),
         ({"seeds": np.array([[1, 2]])}, r"seeds: array\(\[1, 2\]\) is not a whole number"),
+        ({"seeds": range(10**15)}, "seeds does not fit into memory"),
+        ({"tasks": range(10**15)}, "tasks does not fit into memory"),
         ({"data_fingerprint": "\udcff"}, r"data_fingerprint = '\\udcff' is not Unicode text"),
         ({"storage": [1]}, r"storage=\[1\]: expected a Storage, or a mapping of its settings"),
         ({"storage": {1: 2}}, "storage has the key 1: keys must be strings"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import operator
 import re
+import reprlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from waterjar._version import NUMERICS_VERSION
 from waterjar.errors import WaterjarError, brief, unknown_name
+from waterjar.run.arrays import fitting
 from waterjar.run.identity import identify, plain, text
 from waterjar.run.schema import JOINT, REASON, STEP_COORDINATES, Variable, variables_of
 
@@ -94,19 +96,23 @@ def _seeds(settings: dict[str, Any], seeds: Sequence[int] | None) -> list[int]:
 
 def names_of(argument: str, values: object) -> list[str]:
     """Different names, as a list of texts."""
-    if not isinstance(values, Iterable):
-        raise WaterjarError(f"{argument}={values!r}: expected a list of names")
-    names = [values] if isinstance(values, str) else list(values)
+    names = [values] if isinstance(values, str) else _listed(argument, values, "names")
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise WaterjarError(f"{argument}={names}: expected different, non-empty names")
+        raise WaterjarError(f"{argument}={reprlib.repr(names)}: expected different, non-empty names")
     return list(plain(names, argument))
 
 
 def whole_numbers(argument: str, values: object) -> list[int]:
     """One whole number per repeat, as a list."""
-    if not isinstance(values, Iterable):
-        raise WaterjarError(f"{argument}={values!r}: expected a list of whole numbers, one per repeat")
-    return [whole(argument, value) for value in values]
+    return [whole(argument, value) for value in _listed(argument, values, "whole numbers, one per repeat")]
+
+
+def _listed(argument: str, values: object, what: str) -> list[Any]:
+    try:
+        with fitting(argument):
+            return list(values)  # type: ignore[call-overload, no-any-return]
+    except TypeError as error:
+        raise WaterjarError(f"{argument}={brief(repr(values))}: expected a list of {what}") from error
 
 
 def whole(argument: str, value: Any) -> int:

@@ -103,7 +103,7 @@ def verify(path: str | os.PathLike[str], opened: Run | None = None) -> Verificat
             raise
         root, status = {}, "damaged"
     except WaterjarError as error:
-        has_root, has_manifest = (folder / ROOT).exists(), (folder / MANIFEST).exists()
+        has_root, has_manifest = os.path.lexists(folder / ROOT), (folder / MANIFEST).exists()  # a link, too
         if not has_root and not has_manifest:
             raise
         if not has_manifest:  # it was open, or lost its seal: there is nothing to compare it with
