@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ from waterjar.cli.main import app
 from waterjar.diagnose import cache, seals
 from waterjar.diagnose import study as study_module
 from waterjar.diagnose.study import diagnose
+from waterjar.run.stamped import BLANK, pack, stamp
 from waterjar.run.store import read_file
 from waterjar.view.report.model import model_of
 
@@ -144,3 +146,31 @@ def test_a_command_reads_the_root_of_a_run_once(
     assert {name: read[name] for name in ("sgd-1", "sgd-2", "scratch-1", "scratch-2")} == dict.fromkeys(
         ("sgd-1", "sgd-2", "scratch-1", "scratch-2"), 1
     )
+
+
+def test_kept_states_that_json_cannot_hold_count_as_none(study: waterjar.Study) -> None:
+    diagnose(study, only=["cost"])
+    file = study.path / seals.FILE
+    forged = pack({"runs": {"HALF": ["", "sealed", ""]}}).replace(b"HALF", b"\\ud800")
+    file.write_bytes(stamp(b'{"checksum":"' + BLANK.encode() + forged[21:]))
+    done = CliRunner().invoke(app, ["verify", str(study.path)])
+    assert done.exit_code == 0 and b"ud800" not in file.read_bytes()
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize("target", [CHUNK, "zarr.json"])
+def test_a_link_to_itself_is_a_damaged_run_among_others(study: waterjar.Study, target: str, manifest: bool) -> None:
+    diagnose(study, only=["cost"])  # states of seals are kept from here on
+    if not manifest:
+        (study.path / "sgd-1" / ".waterjar" / "manifest.sha256").unlink()
+    file = study.path / "sgd-1" / target
+    file.unlink()
+    file.symlink_to(file.name)
+    done = CliRunner().invoke(app, ["verify", str(study.path), "--json"])
+    states = {Path(one["path"]).name: one["state"] for one in json.loads(done.output)}
+    assert states == {"sgd-1": "tampered", "sgd-2": "sealed", "scratch-1": "sealed", "scratch-2": "sealed"}
+    assert done.exit_code == 1 and isinstance(done.exception, SystemExit)
+    found = {entry.name: entry.status for entry in waterjar.open_study(study.path).entries}
+    assert found["sgd-1"] == ("damaged" if target == "zarr.json" else "sealed") and found["sgd-2"] == "sealed"
+    done = CliRunner().invoke(app, ["diagnose", str(study.path), "--json", "--where", "name != 'sgd-1'"])
+    assert done.exit_code == 0

@@ -13,9 +13,12 @@ import pytest
 
 import waterjar
 from recording import content, root_of
-from waterjar import Recorder, Storage, Variable, WaterjarError, missing
+from waterjar import Recorder, Storage, Variable, WaterjarError, from_accuracy_matrix, missing
 
 Call = Callable[[Recorder], object]
+
+HUGE = np.broadcast_to(np.float32(1), 2**47)
+"""More than an address can point at, and four bytes."""
 
 BAD: dict[str, tuple[Call, str]] = {
     "shape": (
@@ -107,6 +110,38 @@ BAD: dict[str, tuple[Call, str]] = {
     "classes uneven": (
         lambda r: r.log(epoch=9, performance={"class_accuracy": {"a": [1, 2], "b": [1, 2, 3]}}),
         "has different shapes per eval_set",
+    ),
+    "task array": (
+        lambda r: r.log(epoch=9, train_task=np.array([0, 1]), train={"loss": 1}),  # type: ignore[arg-type]
+        r"train_task: array\(\[0, 1\]\) is not a whole number",
+    ),
+    "step array": (
+        lambda r: r.log(epoch=9, step=np.array([2, 3]), train={"loss": 1}),  # type: ignore[arg-type]
+        r"step: array\(\[2, 3\]\) is not a whole number",
+    ),
+    "event of half a sign": (
+        lambda r: r.event("note", "\udcff"),
+        r"message of an event = '\\udcff' is not Unicode text",
+    ),
+    "event kind": (lambda r: r.event(3, "x"), "kind of an event=3: expected text"),  # type: ignore[arg-type]
+    "once group number": (lambda r: r.once(1, x=[1]), "group '1' is unknown"),  # type: ignore[arg-type]
+    "bytes for a parameter": (lambda r: r.snapshot(weights={b"w": [1.0]}), "a name in weights=b'w': expected text"),  # type: ignore[dict-item]
+    "no name for a parameter": (
+        lambda r: r.log(epoch=9, train={"loss": 1}, snapshot={"weights": {"w": [1.0], None: [1.0]}}),
+        "a name in weights=None: expected text",
+    ),
+    "half a sign for a parameter": (
+        lambda r: r.once("weights", initial={"\udcff": [1.0]}),
+        r"a name in weights = '\\udcff' is not Unicode text",
+    ),
+    "range beyond memory": (
+        lambda r: r.log(epoch=9, train={"loss": range(10**15)}),
+        r"train\['loss'\] does not fit into memory",
+    ),
+    "array beyond memory": (lambda r: r.snapshot(weights=HUGE), "weights does not fit into memory"),
+    "parameter beyond memory": (
+        lambda r: r.snapshot(weights={"w": HUGE}),
+        "weights does not fit into memory",
     ),
 }
 
@@ -284,6 +319,16 @@ def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
         ({"storage": {"level": 99}}, "Storage: setting 'level' is 99: expected at most"),
         ({"config": {"x": "\ud800"}}, "is not Unicode text"),
         ({"config": {"seed": 3}, "seeds": [4]}, r"seeds=\[4\], but the config says \[3\]"),
+        ({"seeds": np.array([[1, 2]])}, r"seeds: array\(\[1, 2\]\) is not a whole number"),
+        ({"seeds": range(10**15)}, "seeds does not fit into memory"),
+        ({"tasks": range(10**15)}, "tasks does not fit into memory"),
+        ({"data_fingerprint": "\udcff"}, r"data_fingerprint = '\\udcff' is not Unicode text"),
+        ({"storage": [1]}, r"storage=\[1\]: expected a Storage, or a mapping of its settings"),
+        ({"storage": {1: 2}}, "storage has the key 1: keys must be strings"),
+        ({"variables": np.zeros(2)}, "variables=.* a mapping"),
+        ({"resume": np.zeros(2)}, "resume=array.*: expected True or False"),
+        ({"provenance": np.zeros(2)}, "provenance=array.*: expected True or False"),
+        ({"resume_at": "x"}, "resume_at: 'x' is not a whole number"),
     ],
 )
 def test_more_bad_declarations(tmp_path: Path, options: dict[str, object], message: str) -> None:
@@ -303,6 +348,15 @@ def test_a_config_that_contains_itself(tmp_path: Path) -> None:
 def test_paths_that_cannot_be(tmp_path: Path, name: str) -> None:
     with pytest.raises(WaterjarError, match="cannot be used|could not write"):
         Recorder(tmp_path / name, {})
+
+
+@pytest.mark.parametrize("path", [None, 5, b"run"])
+@pytest.mark.parametrize(
+    "act", [Recorder, waterjar.open_run, waterjar.open_study, waterjar.verify, lambda p: from_accuracy_matrix([[1]], p)]
+)
+def test_what_is_no_path(act: Callable[[object], object], path: object) -> None:
+    with pytest.raises(WaterjarError, match=f"path={path!r}: expected a path, such as"):
+        act(path)
 
 
 def test_a_variable_needs_dimensions() -> None:

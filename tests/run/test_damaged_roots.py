@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import waterjar
-from recording import as_by_another_tool, record, root_of, write_root
+from recording import as_by_another_tool, content, record, root_of, write_root
 from waterjar import Recorder, WaterjarError
 from waterjar.cli.main import app
 from waterjar.run.root import DamagedError
@@ -150,6 +150,28 @@ def test_what_the_root_says_has_the_types_of_the_schema(tmp_path: Path, key: str
     assert CliRunner().invoke(app, ["show", str(tmp_path / "run")]).exit_code == 1
 
 
+FORGED: dict[str, Callable[[dict[str, Any]], object]] = {
+    "progress": lambda of: of["progress"].pop("epoch"),
+    "progress.total": lambda of: of["progress"].update(total_epoch=10**400),
+    "progress.step": lambda of: of["progress"].update(step=2**63),
+    "progress.task": lambda of: of["progress"].update(train_task_index=0.5),
+    "classes": lambda of: of.pop("classes"),
+    "probe_sets": lambda of: of.pop("probe_sets"),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_a_forged_root_is_not_resumed(tmp_path: Path, what: str) -> None:
+    path = interrupted(tmp_path / "run")
+    root = root_of(path)
+    FORGED[what](root["attributes"])
+    write_root(path, root)
+    before = content(path), (path / "zarr.json").read_bytes()
+    with pytest.raises(DamagedError, match=f"is damaged: its zarr.json lacks a valid {what.partition('.')[0]}"):
+        Recorder(path, {"learner": "er", "lr": 0.25}, seeds=[3, 4], eval_sets=["a"], unhashed=["note"], resume=True)
+    assert (content(path), (path / "zarr.json").read_bytes()) == before
+
+
 def test_a_root_without_what_makes_it_ours_is_damaged_where_it_was(tmp_path: Path) -> None:
     interrupted(tmp_path / "run")
     (tmp_path / "run" / "zarr.json").write_text("{}")
@@ -197,7 +219,17 @@ def test_flipped_bits_of_the_index_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"seeds": "12"}, {"config": []}, {"progress": {}}, {"status": 3}, {"root_hash": 4}, {"name": "x"}]
+    "change",
+    [
+        {"seeds": "12"},
+        {"config": []},
+        {"progress": {}},
+        {"progress": {"step": 0, "total_epoch": {}}},
+        {"progress": {"step": 0, "total_epoch": 10**400}},
+        {"status": 3},
+        {"root_hash": 4},
+        {"name": "x"},
+    ],
 )
 def test_an_index_of_other_types_is_not_believed(tmp_path: Path, change: dict[str, Any]) -> None:
     record(tmp_path / "run", steps=1)
@@ -206,6 +238,18 @@ def test_an_index_of_other_types_is_not_believed(tmp_path: Path, change: dict[st
     forged = unpack(index.read_bytes())
     forged["runs"]["run"][1].update(change)
     index.write_bytes(pack({key: value for key, value in forged.items() if key != "checksum"}))
+    assert waterjar.open_study(tmp_path).entries == entries
+
+
+@pytest.mark.parametrize("value", [b'"\\ud800"', b"1e999", b"NaN"])
+def test_an_index_that_json_cannot_hold_is_not_believed(tmp_path: Path, value: bytes) -> None:
+    record(tmp_path / "run", steps=1)
+    entries = waterjar.open_study(tmp_path).entries
+    index = tmp_path / ".waterjar" / "index.json"
+    forged = unpack(index.read_bytes())
+    forged["runs"]["run"][1]["config"]["lr"] = "HERE"
+    text, blank = pack(forged).replace(b'"HERE"', value), b'{"checksum":"' + BLANK.encode()
+    index.write_bytes(stamp(blank + text[len(blank) :]))
     assert waterjar.open_study(tmp_path).entries == entries
 
 

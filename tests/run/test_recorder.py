@@ -181,7 +181,7 @@ def test_events_keep_their_step(tmp_path: Path) -> None:
         recorder.event("note", "before <b>anything</b>")
         recorder.log(epoch=0, events={"patched_images": 12})
         recorder.event("alert", "loss ↑")
-        with pytest.raises(WaterjarError, match="both must be text"):
+        with pytest.raises(WaterjarError, match="message of an event=3: expected text"):
             recorder.event("alert", 3)  # type: ignore[arg-type]
     events = waterjar.open_run(tmp_path / "run")["events"]
     assert events.event_step.values.tolist() == [-1, 0]

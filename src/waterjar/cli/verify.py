@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,7 +57,7 @@ def _runs(path: Path) -> tuple[list[Path], list[Path]]:
     from waterjar.run.store import MANIFEST, ROOT  # noqa: PLC0415
 
     def is_run(folder: Path) -> bool:
-        return (folder / ROOT).exists() or (folder / MANIFEST).exists()
+        return os.path.lexists(folder / ROOT) or (folder / MANIFEST).exists()  # a link that leads nowhere, too
 
     if not path.is_dir():
         raise WaterjarError(f"{path} is not a directory: give a run, or a directory of runs")

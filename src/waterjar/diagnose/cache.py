@@ -50,7 +50,8 @@ def fingerprint(run: Path) -> str:
             if place == PRIVATE and (name == "lock" or name.startswith("draft-")):
                 continue  # of who writes, not of what was written
             try:
-                stat = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118 - a hundred thousand of them
+                # a link itself, not what it leads to: a run's files are none
+                stat = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - a hundred thousand of them
             except FileNotFoundError:  # a live run: renamed since the folder was read, and changed in any case
                 continue
             # the time of the inode too: that of the contents can be set back

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,15 @@ from waterjar.errors import WaterjarError, brief
 Array = NDArray[Any]
 
 _STORABLE = "fiub"
+
+
+@contextmanager
+def fitting(name: str) -> Iterator[None]:
+    """Around what takes memory for values of this name: where there is not enough, the error says for which."""
+    try:
+        yield
+    except MemoryError as error:
+        raise WaterjarError(f"{name} does not fit into memory: {error or 'it is too large'}") from error
 
 
 def to_numpy(value: object, name: str) -> Array:
@@ -31,7 +42,8 @@ def to_numpy(value: object, name: str) -> Array:
             given = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).cpu().numpy()
         elif isinstance(given, list | tuple):
             given = [to_numpy(item, name) for item in given]
-        array = np.asarray(given)
+        with fitting(name):
+            array = np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:
         raise WaterjarError(
             f"{name} = {brief(repr(value))} is not an array of numbers ({type(value).__name__}: {error})"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import google_crc32c
@@ -18,8 +19,9 @@ from numcodecs import Blosc, VLenUTF8, Zstd
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, brief
 from waterjar.run.faults import of_pydantic
+from waterjar.run.identity import plain
 from waterjar.run.nodes import chunk_bytes
 
 Json = dict[str, Any]
@@ -51,6 +53,15 @@ class Storage(BaseModel):
 
     sync: bool | None = None
     """Wait for the disk: at every commit, never, or (None) as often as takes 2 % of the time. See docs/runs.md."""
+
+
+def storage_of(given: Storage | Mapping[str, Any] | None) -> Storage:
+    """Settings of the storage, checked; those left out have their defaults."""
+    if isinstance(given, Storage):
+        return given
+    if given is not None and not isinstance(given, Mapping):
+        raise WaterjarError(f"storage={brief(repr(given))}: expected a Storage, or a mapping of its settings")
+    return Storage(**plain(given or {}, "storage"))
 
 
 def array_metadata(

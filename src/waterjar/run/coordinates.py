@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import reprlib
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from waterjar._version import NUMERICS_VERSION
-from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.identity import identify, plain
+from waterjar.errors import WaterjarError, brief, unknown_name
+from waterjar.run.arrays import fitting
+from waterjar.run.identity import identify, plain, text
 from waterjar.run.schema import JOINT, REASON, STEP_COORDINATES, Variable, variables_of
 
 Progress = dict[str, Any]
@@ -32,19 +36,19 @@ def describe(
     if not isinstance(settings, dict):
         raise WaterjarError(f"config = {config!r}: expected a mapping of settings")
     numbers = _seeds(settings, seeds)
-    sets: dict[str, int] = dict.fromkeys(_names("eval_sets", eval_sets), -1)
+    sets: dict[str, int] = dict.fromkeys(names_of("eval_sets", eval_sets), -1)
     if isinstance(eval_sets, Mapping):
         sets = dict(eval_sets)
-    names = [str(i) for i in range(_whole("tasks", tasks))] if isinstance(tasks, int) else _names("tasks", tasks)
-    if data_fingerprint is not None and not isinstance(data_fingerprint, str):
-        raise WaterjarError(f"data_fingerprint={data_fingerprint!r}: expected text")
-    left_out = _names("unhashed", unhashed)
+    names = [str(i) for i in range(whole("tasks", tasks))] if isinstance(tasks, int) else names_of("tasks", tasks)
+    if data_fingerprint is not None:
+        text("data_fingerprint", data_fingerprint)
+    left_out = names_of("unhashed", unhashed)
     if not names or JOINT in names:
         raise WaterjarError(f"tasks={tasks!r}: expected at least one task, none of them called '{JOINT}'")
     for name, task in sets.items():
-        if not -1 <= _whole(f"eval_sets['{name}']", task) < len(names):
+        if not -1 <= whole(f"eval_sets['{name}']", task) < len(names):
             raise WaterjarError(f"eval_sets['{name}']={task}: a task from 0 to {len(names) - 1}, or -1 for none")
-    probes = list(sets) if probe_sets is None else _names("probe_sets", probe_sets)
+    probes = list(sets) if probe_sets is None else names_of("probe_sets", probe_sets)
     for name in probes:
         if name not in sets:
             raise unknown_name("probe_sets: eval_set", name, sets)
@@ -60,7 +64,7 @@ def describe(
         "eval_sets": {str(name): int(task) for name, task in sets.items()},
         **({} if eval_sizes is None else {"eval_sizes": _eval_sizes(eval_sizes, sets)}),
         "probe_sets": probes,
-        "classes": None if classes is None else _names("classes", classes),
+        "classes": None if classes is None else names_of("classes", classes),
     }
 
 
@@ -71,7 +75,7 @@ def _eval_sizes(sizes: object, sets: Mapping[str, int]) -> dict[str, int]:
     for name, size in sizes.items():
         if name not in sets:
             raise unknown_name("eval_sizes: eval_set", name, sets)
-        if _whole(f"eval_sizes['{name}']", size) < 0:
+        if whole(f"eval_sizes['{name}']", size) < 0:
             raise WaterjarError(f"eval_sizes['{name}']={size}: expected a number of samples, from 0 on")
     return {str(name): int(size) for name, size in sizes.items()}
 
@@ -82,29 +86,52 @@ def _seeds(settings: dict[str, Any], seeds: Sequence[int] | None) -> list[int]:
     named = named if isinstance(named, list) or named is None else [named]
     if seeds is None:
         seeds = named if named is not None else [0]
-    if not isinstance(seeds, Iterable):
-        raise WaterjarError(f"seeds={seeds!r}: expected a list of whole numbers, one per repeat")
-    numbers = [_whole("seeds", seed) for seed in seeds]
+    numbers = whole_numbers("seeds", seeds)
     if not numbers or len(set(numbers)) < len(numbers):
-        raise WaterjarError(f"seeds={list(seeds)}: expected one different whole number per repeat")
+        raise WaterjarError(f"seeds={numbers}: expected one different whole number per repeat")
     if named is not None and settings.get("seed") is not None and not set(numbers) <= set(named):
         raise WaterjarError(f"seeds={numbers}, but the config says {named}: expected the same")
     return numbers
 
 
-def _names(argument: str, values: object) -> list[str]:
-    if not isinstance(values, Iterable):
-        raise WaterjarError(f"{argument}={values!r}: expected a list of names")
-    names = [values] if isinstance(values, str) else list(values)
+def names_of(argument: str, values: object) -> list[str]:
+    """Different names, as a list of texts."""
+    names = [values] if isinstance(values, str) else _listed(argument, values, "names")
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise WaterjarError(f"{argument}={names}: expected different, non-empty names")
+        raise WaterjarError(f"{argument}={reprlib.repr(names)}: expected different, non-empty names")
     return list(plain(names, argument))
 
 
-def _whole(argument: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not -(2**63) <= value.__index__() < 2**63:
-        raise WaterjarError(f"{argument}: {value!r} is not a whole number of at most 64 bits")
-    return int(value)
+def whole_numbers(argument: str, values: object) -> list[int]:
+    """One whole number per repeat, as a list."""
+    return [whole(argument, value) for value in _listed(argument, values, "whole numbers, one per repeat")]
+
+
+def _listed(argument: str, values: object, what: str) -> list[Any]:
+    try:
+        with fitting(argument):
+            return list(values)  # type: ignore[call-overload, no-any-return]
+    except TypeError as error:
+        raise WaterjarError(f"{argument}={brief(repr(values))}: expected a list of {what}") from error
+
+
+def whole(argument: str, value: Any) -> int:
+    """A whole number, of Python or numpy, that an array of int64 holds."""
+    try:
+        number = 2**63 if isinstance(value, bool) else operator.index(value)
+    except (TypeError, ValueError, RuntimeError):  # arrays and tensors have an __index__ that may refuse
+        number = 2**63
+    if not -(2**63) <= number < 2**63:
+        raise WaterjarError(f"{argument}: {brief(repr(value))} is not a whole number of at most 64 bits")
+    return number
+
+
+def flag(argument: str, value: object) -> bool:
+    """Whether something is wished; an array of wishes is an error."""
+    try:
+        return bool(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise WaterjarError(f"{argument}={brief(repr(value))}: expected True or False") from error
 
 
 def advance(
@@ -137,7 +164,7 @@ def advance(
         if index in (-1, len(tasks) - 1):
             effective_epoch = epoch + (before - last["epoch"] if last.get("train_task") == name else before)
     found = {
-        "step": last["step"] + 1 if step is None else _whole("step", step),
+        "step": last["step"] + 1 if step is None else whole("step", step),
         "train_task": name,
         "train_task_index": index,
         "epoch": epoch,
@@ -156,6 +183,21 @@ def advance(
     return found
 
 
+def is_number(value: object) -> bool:
+    """Whether what a file says is a number that a float holds."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
+
+
+def is_progress(value: Mapping[str, object]) -> bool:
+    """Whether a run can go on from these coordinates: all of them are there, unless no step is."""
+    step, index = value.get("step"), value.get("train_task_index")
+    if step == -1:
+        return True
+    numbers = (value.get(key) for key in ("epoch", "total_epoch", "effective_epoch"))
+    is_whole = type(step) is int and 0 <= step < 2**63 and type(index) is int
+    return is_whole and isinstance(value.get("train_task"), str) and all(map(is_number, numbers))
+
+
 def task_index(train_task: str | int | None, tasks: Sequence[str]) -> int:
     """Position of a task in the order of training; -1 for joint training."""
     if train_task is None:
@@ -168,7 +210,7 @@ def task_index(train_task: str | int | None, tasks: Sequence[str]) -> int:
         if train_task not in tasks:
             raise unknown_name("train_task", train_task, [*tasks, JOINT], "Declare tasks=[...] when opening")
         return list(tasks).index(train_task)
-    index = _whole("train_task", train_task)
+    index = whole("train_task", train_task)
     if not 0 <= index < len(tasks):
         raise WaterjarError(f"train_task={index} is out of range: the run has {len(tasks)} tasks, counted from 0")
     return index

@@ -14,7 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from waterjar.errors import UnwrittenError, WaterjarError
+from waterjar.errors import UnwrittenError, WaterjarError, brief
+
+
+def as_path(path: str | os.PathLike[str]) -> Path:
+    """Where the caller says that a run or a study is."""
+    try:
+        return Path(path)
+    except TypeError as error:
+        raise WaterjarError(f"path={brief(repr(path))}: expected a path, such as 'runs/first'") from error
 
 
 def write_file(path: str | os.PathLike[str], data: bytes | str, *, sync: bool = True) -> Path:

@@ -55,10 +55,17 @@ def plain(value: object, where: str = "config", depth: int = 0) -> Any:
     )
 
 
+def text(argument: str, value: object) -> str:
+    """A text that can be written to a file; the name of a file may be none (Python shows its bytes as surrogates)."""
+    if not isinstance(value, str):
+        raise WaterjarError(f"{argument}={brief(repr(value))}: expected text")
+    return str(plain(value, argument))
+
+
 def digest(value: object) -> str:
     """Hash plain data: sorted keys, shortest float repr, 16 hexadecimal digits of SHA-256."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    packed = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(packed.encode()).hexdigest()[:16]
 
 
 def identify(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import unknown_name
 from waterjar.run.codec import Json
+from waterjar.run.disk import as_path
 from waterjar.run.manifest import read_manifest, read_root_hash, root_line
 from waterjar.run.root import DamagedError, Region, read_array, root_and_digest
 from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, read_file
@@ -152,7 +153,7 @@ class Run:
 
 def open_run(path: str | os.PathLike[str]) -> Run:
     """Open the run at `path`; it may still be written, then it shows every step complete by now."""
-    return Run(Path(path))
+    return Run(as_path(path))
 
 
 Arrays = dict[str, tuple[tuple[str, ...], Any, Json]]

@@ -11,15 +11,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run import ledger, seal
 from waterjar.run import resume as resuming
-from waterjar.run.codec import Storage
-from waterjar.run.coordinates import advance, check_variables, describe, layer_name
+from waterjar.run.arrays import fitting
+from waterjar.run.codec import Storage, storage_of
+from waterjar.run.coordinates import advance, check_variables, describe, flag, layer_name, whole
+from waterjar.run.disk import as_path
+from waterjar.run.identity import text
 from waterjar.run.provenance import collect, now
 from waterjar.run.rows import LayerTable, Row, flatten_parameters, snapshot_row, step_row
 from waterjar.run.schema import SCHEMA_VERSION, Variable, variables_of
@@ -78,8 +80,8 @@ class Recorder:
         resume_at: int | None = None,
         provenance: bool = True,
     ) -> None:
-        self.path = Path(path)
-        self._variables = check_variables(variables or {})
+        self.path = as_path(path)
+        self._variables = check_variables({} if variables is None else variables)
         identity = describe(
             config, seeds, eval_sets, tasks, classes, probe_sets, data_fingerprint, unhashed, eval_sizes
         )
@@ -89,13 +91,14 @@ class Recorder:
         self._probe_sets: list[str] = identity["probe_sets"]
         self._tasks: list[str] = identity["tasks"]
         self._repeats = len(identity["seeds"])
-        self.storage = storage if isinstance(storage, Storage) else Storage(**(storage or {}))
+        self.storage = storage_of(storage)
         self._store = LocalStore(self.path, sync=self.storage.sync)
         self._pid = os.getpid()
         self._closed = False
         self._started = time.monotonic()
 
-        wanted = resume or resume_at is not None
+        resume_at = None if resume_at is None else whole("resume_at", resume_at)
+        wanted, provenance = flag("resume", resume) or resume_at is not None, flag("provenance", provenance)
         self._check_place(wanted, resume_at)
         self._store.lock()
         try:
@@ -226,7 +229,9 @@ class Recorder:
             if (group, name) == ("weights", "initial") and isinstance(value, Mapping):
                 value, table = flatten_parameters(value, self._repeats)  # noqa: PLW2901
             sizes = self._sizes(group, self._probe_sets)
-            rows[name] = snapshot_row(value, variable, sizes, self._probe_sets, f"{group}['{name}']", "keep")
+            label = f"{group}['{name}']"
+            with fitting(label):
+                rows[name] = snapshot_row(value, variable, sizes, self._probe_sets, label, "keep")
         with self._writer.transaction():
             if table is not None:
                 self._writer.put_layers(table)
@@ -236,10 +241,9 @@ class Recorder:
     def event(self, kind: str, message: str) -> None:
         """Note something that happened at the last logged step (or before the first one)."""
         self._check_writable()
-        if not isinstance(kind, str) or not isinstance(message, str):
-            raise WaterjarError(f"event(kind={kind!r}, message={message!r}): both must be text")
+        texts = {"kind": text("kind of an event", kind), "message": text("message of an event", message)}
         with self._writer.transaction():
-            self._writer.append("events", "event", {"event_step": self.last_step, "kind": kind, "message": message}, {})
+            self._writer.append("events", "event", {"event_step": self.last_step, **texts}, {})
 
     def sync(self) -> None:
         """Wait until all that was recorded is on the disk: before a checkpoint of your own is written, for instance.
@@ -329,7 +333,8 @@ class Recorder:
                     f"{group}['{name}'] is per eval_set, but the run has none: open it with eval_sets=[...]"
                 )
             label = f"{group}['{name}']"
-            rows[name] = step_row(value, variable, sizes, self._eval_sets, label, self.storage.step_dtype)
+            with fitting(label):
+                rows[name] = step_row(value, variable, sizes, self._eval_sets, label, self.storage.step_dtype)
             sizes |= dict(zip(rows[name].dims, rows[name].values.shape, strict=True))
         return rows
 
@@ -361,7 +366,8 @@ class Recorder:
     def _shot(self, group: str, name: str, value: object) -> Row:
         variable = self._variable(group.split("/", maxsplit=1)[0], name, ("snapshot",))
         sizes = self._sizes(group, self._probe_sets)
-        return snapshot_row(value, variable, sizes, self._probe_sets, group, self.storage.snapshot_dtype)
+        with fitting(group):
+            return snapshot_row(value, variable, sizes, self._probe_sets, group, self.storage.snapshot_dtype)
 
     def _append_snapshot(self, shots: dict[str, dict[str, Row]], table: LayerTable | None, at: dict[str, Any]) -> None:
         if table is not None:

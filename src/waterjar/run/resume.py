@@ -13,11 +13,11 @@ from waterjar.errors import WaterjarError
 from waterjar.run import ledger
 from waterjar.run.checks import damage, row_checksums
 from waterjar.run.codec import Json, Storage
-from waterjar.run.coordinates import Progress
+from waterjar.run.coordinates import Progress, is_progress
 from waterjar.run.growing import GrowingGroup, Series
 from waterjar.run.root import DamagedError, read_array, read_root
 from waterjar.run.schema import GROWING, STEP_COORDINATES
-from waterjar.run.store import MANIFEST, ROOT_HASH, SYNCED, LocalStore, sha256
+from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, SYNCED, LocalStore, sha256
 from waterjar.run.writer import TreeWriter, expected_files
 
 _LOG = logging.getLogger(__name__)
@@ -34,10 +34,14 @@ def restore(
     if attributes["status"] == "sealed":
         ledger.ensure(store.path, attributes["run_id"])
         raise WaterjarError(f"{store.path} is sealed: it is complete and cannot be changed. Record to another path")
+    faults = [key for key in _MUST_AGREE if key not in attributes]
+    faults += [] if is_progress(attributes["progress"]) else ["progress"]
+    if faults:
+        raise DamagedError(store.path, f"{store.path} is damaged: its {ROOT} lacks a valid {', '.join(faults)}")
     for key in _MUST_AGREE:
-        if attributes.get(key) != identity[key]:
+        if attributes[key] != identity[key]:
             raise WaterjarError(
-                f"{store.path} is another run: its {key} is {attributes.get(key)!r}, not {identity[key]!r}. "
+                f"{store.path} is another run: its {key} is {attributes[key]!r}, not {identity[key]!r}. "
                 "Resume with what it was started with, or record to another path"
             )
     broken = damage(store.path, root)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.accuracies import check_accuracies
-from waterjar.run.arrays import cast, to_numpy
+from waterjar.run.arrays import cast, fitting, to_numpy
+from waterjar.run.identity import text
 from waterjar.run.schema import REASONS, Missing, Variable
 
 Array = NDArray[Any]
@@ -32,6 +33,7 @@ class Masked:
     reason: Missing
 
 
+@fitting("masked values")
 def masked(values: object, where: object, reason: str) -> Masked:
     """Log this instead of an array of which some elements are not there: NaN at `where`, and why.
 
@@ -167,6 +169,7 @@ class LayerTable:
     shapes: tuple[str, ...]
 
 
+@fitting("weights")
 def flatten_parameters(parameters: Mapping[str, object], repeats: int) -> tuple[Array, LayerTable]:
     """Turn a state_dict (or any name -> array mapping) into (repeat, param) and its table.
 
@@ -175,6 +178,7 @@ def flatten_parameters(parameters: Mapping[str, object], repeats: int) -> tuple[
     flat: list[Array] = []
     shapes: list[str] = []
     for name, value in parameters.items():
+        text("a name in weights", name)
         array = to_numpy(value, f"weights['{name}']")
         if repeats > 1 and array.shape[:1] != (repeats,):
             raise WaterjarError(

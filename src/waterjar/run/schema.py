@@ -197,7 +197,7 @@ JOINT = "joint"
 
 def variables_of(group: str) -> dict[str, Variable]:
     """The variables of a group; every layer below `features/` has those of `features`."""
-    top = group.split("/", maxsplit=1)[0]
+    top = group.split("/", maxsplit=1)[0] if isinstance(group, str) else ""
     if top not in GROUPS:
         raise unknown_name("group", group, GROUPS)
     return GROUPS[top]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from waterjar.errors import WaterjarError
 from waterjar.run import ledger
 from waterjar.run.checks import damage, is_zarr
+from waterjar.run.disk import as_path
 from waterjar.run.manifest import read_manifest, root_line
 from waterjar.run.root import NewerSchemaError, NotARunError, root_and_digest
 from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, LocalStore, read_file, sha256
@@ -93,7 +94,7 @@ def verify(path: str | os.PathLike[str], opened: Run | None = None) -> Verificat
     or signature beside a root that calls itself open must hold for everything but that root (sealing may have been
     interrupted just before the root was swapped), and a signed run cannot be open.
     """
-    folder, digest = Path(path), None
+    folder, digest = as_path(path), None
     try:
         root, digest = root_and_digest(folder) if opened is None else (opened.root, opened.root_digest)
         status = root["attributes"]["status"]
@@ -102,7 +103,7 @@ def verify(path: str | os.PathLike[str], opened: Run | None = None) -> Verificat
             raise
         root, status = {}, "damaged"
     except WaterjarError as error:
-        has_root, has_manifest = (folder / ROOT).exists(), (folder / MANIFEST).exists()
+        has_root, has_manifest = os.path.lexists(folder / ROOT), (folder / MANIFEST).exists()  # a link, too
         if not has_root and not has_manifest:
             raise
         if not has_manifest:  # it was open, or lost its seal: there is nothing to compare it with

@@ -16,7 +16,8 @@ import numpy as np
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
-from waterjar.run.disk import write_file
+from waterjar.run.coordinates import is_number
+from waterjar.run.disk import as_path, write_file
 from waterjar.run.identity import plain
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
@@ -256,7 +257,7 @@ def create_study(
 
     `runs` are the directories of the runs that it declares, in the order in which tables and figures show them.
     """
-    folder = Path(path)
+    folder = as_path(path)
     text = write_yaml(plain(declaration or {}, "declaration"))
     file = folder / DECLARATION
     if file.is_file() and not replace and write_yaml(read_yaml_file(file)) != text:
@@ -270,7 +271,7 @@ def create_study(
 
 def open_study(path: str | os.PathLike[str]) -> Study:
     """Open all runs below `path` (one level deep), sealed or not: as declared, and others after them by name."""
-    return _opened(Path(path))[0]
+    return _opened(as_path(path))[0]
 
 
 def _opened(folder: Path) -> tuple[Study, dict[str, Run]]:
@@ -285,7 +286,7 @@ def _opened(folder: Path) -> tuple[Study, dict[str, Run]]:
     with os.scandir(folder) as items:
         for item in items:
             try:
-                stat = os.stat(os.path.join(item.path, ROOT))  # noqa: PTH116, PTH118 - a thousand of them
+                stat = os.lstat(os.path.join(item.path, ROOT))  # noqa: PTH118 - a thousand of them
             except OSError:  # no run, or a link that leads nowhere
                 continue
             stamp = [stat.st_mtime_ns, stat.st_size, stat.st_ino]
@@ -310,7 +311,7 @@ def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
     """The study at a path, or a single run as a study of one, confirmed; `where` picks runs, and must pick some."""
     from waterjar.run.query import check_keys  # noqa: PLC0415 - the query language imports Entry
 
-    folder = Path(path)
+    folder = as_path(path)
     if (folder / ROOT).exists():
         one = folder.resolve()
         study, read = _opened(one.parent)
@@ -369,6 +370,7 @@ def _is_sound(entry: Entry) -> bool:
     """Whether what an index says of a run has the types that it must have."""
     texts = (entry.run_id, entry.cell_id, entry.status, entry.root_hash or "")
     known = type(entry.progress) is dict and type(entry.progress.get("step")) is int and type(entry.config) is dict
+    known = known and is_number(entry.progress.get("total_epoch", 0))
     seeds = type(entry.seeds) is list and all(type(seed) is int for seed in entry.seeds)
     return known and seeds and all(isinstance(text, str) for text in texts)
 

@@ -45,6 +45,12 @@ def test_repeats_percent_and_names(tmp_path: Path) -> None:
         ({"expert": [0.5]}, r"expert has shape \(1, 1\); expected \(repeat=1, eval_task=2\)"),
         ({"initial": [0.5, 7]}, r"initial\[1\] = 7.0 is not between"),
         ({"matrix": "x"}, "matrix has dtype"),
+        ({"tasks": 5}, "tasks=5: expected a list of names"),
+        ({"tasks": [[], []]}, r"tasks=\[\[\], \[\]\]: expected different, non-empty names"),
+        ({"seeds": 0.5}, "seeds=0.5: expected a list of whole numbers"),
+        ({"seeds": [[1]]}, r"seeds: \[1\] is not a whole number"),
+        ({"percent": np.zeros(2)}, "percent=array.*: expected True or False"),
+        ({"matrix": np.broadcast_to(np.float32(1), (1, 2**47))}, "matrix does not fit into memory"),
     ],
 )
 def test_bad_matrices(tmp_path: Path, options: dict[str, object], message: str) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from waterjar.errors import WaterjarError
-from waterjar.run.arrays import to_numpy
+from waterjar.run.arrays import fitting, to_numpy
+from waterjar.run.coordinates import flag, names_of, whole_numbers
 from waterjar.run.identity import digest
 from waterjar.run.reader import Run, open_run
 from waterjar.run.recorder import Recorder
@@ -48,10 +49,10 @@ def from_accuracy_matrix(
             f"matrix has shape {values.shape}: expected (repeat, train_task, eval_task) with at least one task "
             "trained, and every trained task evaluated"
         )
-    names = [f"task {j}" for j in range(evaluated)] if tasks is None else list(tasks)
+    names = [f"task {j}" for j in range(evaluated)] if tasks is None else names_of("tasks", tasks)
     if len(names) != evaluated:
         raise WaterjarError(f"tasks={names}: expected {evaluated} names, one per column of the matrix")
-    numbers = list(range(repeats)) if seeds is None else list(seeds)
+    numbers = list(range(repeats)) if seeds is None else whole_numbers("seeds", seeds)
     if len(numbers) != repeats:
         raise WaterjarError(f"seeds={numbers}: expected {repeats} seeds, one per repeat of the matrix")
     extra = {}
@@ -61,7 +62,7 @@ def from_accuracy_matrix(
             if extra[name].shape != (repeats, evaluated):
                 shape = extra[name].shape
                 raise WaterjarError(f"{name} has shape {shape}; expected (repeat={repeats}, eval_task={evaluated})")
-    scale = 100.0 if percent else 1.0
+    scale = 100.0 if flag("percent", percent) else 1.0
     for name, array in {"matrix": values, **extra}.items():
         _check_range(name, array, scale)
     everything = {"matrix": values, **extra}
@@ -83,7 +84,8 @@ def _known(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Masked:
 
 
 def _with_repeat(given: object, name: str, ndim: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    array = to_numpy(given, name).astype(np.float64)
+    with fitting(name):
+        array = to_numpy(given, name).astype(np.float64)
     if array.ndim == ndim - 1:
         array = array[None]
     if array.ndim != ndim:
