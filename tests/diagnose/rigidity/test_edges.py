@@ -131,7 +131,7 @@ class TestOrder:
 class TestAnotherOrderThanDeclared:
     """The same runs, their tasks declared in the order of training and in another one."""
 
-    def record(self, path: Path, tasks: list[str]) -> waterjar.Study:
+    def record(self, path: Path, tasks: list[str], patched: str = "t2") -> waterjar.Study:
         waterjar.create_study(path)
         sets = {name: tasks.index("t1" if name == "t1_all" else "t2") for name in SETS}
         for seed in (1, 2, 3):
@@ -142,8 +142,18 @@ class TestAnotherOrderThanDeclared:
                     for task, epoch in [(task, epoch) for task in [*first, "t2"] for epoch in range(5)]:
                         risen = max(epoch - late, 0) * (0.2 + 0.01 * seed) * (task == "t2")
                         row = {label: risen * (0.5 if "masked" in label else 1.0) for label in sets}
-                        recorder.log(train_task=task, epoch=epoch, performance={"macro_accuracy": row})
+                        shown = {"patched_images": 50.0 * (task == patched and epoch > 0)}
+                        recorder.log(
+                            train_task=task, epoch=epoch, performance={"macro_accuracy": row}, events=shown
+                        )
         return waterjar.open_study(path)
+
+    @pytest.mark.parametrize("tasks", [["t1", "t2"], ["t2", "t1"], ["t1", "t2", "t3"]])
+    def test_the_shortcut_has_to_be_in_the_task_that_was_trained_last(self, tmp_path: Path, tasks: list[str]) -> None:
+        found = rigidity.measure(self.record(tmp_path / "there", tasks))
+        assert cell(found, "sgd")["patched_images"].values.tolist() == [200, 200, 200]
+        with pytest.raises(WaterjarError, match="no training image of the last task carried the shortcut"):
+            rigidity.measure(self.record(tmp_path / "elsewhere", tasks, patched="t1").select("scenario == sequential"))
 
     @pytest.mark.parametrize(
         ("tasks", "note"),
