@@ -113,7 +113,7 @@ FAMILY = Family(
     inputs={Pair: ("repeat",)},
     load=Cell,
     signature=measure,
-    version=5,
+    version=6,
     compared=True,
     check=check_power,
 )
