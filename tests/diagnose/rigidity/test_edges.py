@@ -84,11 +84,13 @@ class TestBudgets:
         csv = CliRunner().invoke(app, ["diagnose", str(tmp_path / "study"), "--only", "rigidity", "--csv"])
         assert "derpp: recorded are 4 epochs of it and 3 of the baseline" in csv.stderr
         study = waterjar.open_study(tmp_path / "study")
-        panel = figures.draw("eri_dynamics", study).axes[0]
+        panel, *below = figures.draw("eri_dynamics", study).axes
         assert "trained 4 epochs, baseline 3" in panel.texts[0].get_text().splitlines()
+        titles = {one.get_ylabel().split()[0]: one.get_title(loc="left") or one.get_title() for one in below}
+        assert titles == {"AD": "at equal epochs, to epoch 3", "PD": "at equal epochs, to epoch 3", "SFR": ""}
         report = compose(model_of(study))
         captions = [str(getattr(block, "caption", "")) for section in report.sections for block in section.blocks]
-        assert any("a curve ends where training did" in caption for caption in captions)
+        assert any("AD and PD are drawn at equal epochs, as far as the shorter" in caption for caption in captions)
         assert "| epochs trained | " in write(report, tmp_path / "report.md", "markdown").read_text()
 
     def test_equal_ones_are_not_worth_a_word(self, tmp_path: Path) -> None:
