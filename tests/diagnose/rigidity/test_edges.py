@@ -83,6 +83,8 @@ class TestBudgets:
         assert sorted(re.split(r"  +", row.strip())) == ["3", "4, baseline 3"]
         csv = CliRunner().invoke(app, ["diagnose", str(tmp_path / "study"), "--only", "rigidity", "--csv"])
         assert "derpp: recorded are 4 epochs of it and 3 of the baseline" in csv.stderr
+        compared = CliRunner().invoke(app, ["compare", str(tmp_path / "study"), "--baseline", "scratch_t2"])
+        assert " ".join(compared.output.split()).count("recorded are 4 epochs of it") == 1
         study = waterjar.open_study(tmp_path / "study")
         panel, *below = figures.draw("eri_dynamics", study).axes
         assert "trained 4 epochs, baseline 3" in panel.texts[0].get_text().splitlines()
