@@ -175,7 +175,10 @@ class TestCompare:
 
     def test_censored_seeds_are_called_so(self, study: Path) -> None:
         text = run("compare", study, "--metrics", "ad", "--set", "threshold=0.95")
-        assert "3 never_reached" in text and "ad_restricted counts them" in text
+        assert "3 never_reached" in text and "Seeds that never reach the threshold have no AD" in text
+        assert "ad_restricted counts them" not in text  # nobody got there: it has no value either
+        some = run("compare", study, "--metrics", "ad", "--set", "threshold=0.825")  # one baseline does
+        assert "3 never_reached" in some and "have no AD; ad_restricted counts them, up to the shorter" in some
         found = rows(run("compare", study, "--metrics", "ad", "--set", "threshold=0.95", "--csv"))
         assert {r["missing"] for r in found} == {"3 never_reached"}
 

@@ -317,6 +317,10 @@ class TestAccuracies:
 
     NAMES = ("accuracy", "macro_accuracy", "top5_accuracy", "task_accuracy", "task_macro_accuracy")
 
+    def test_what_is_refused_is_told_apart_from_1(self, tmp_path: Path) -> None:
+        with open_recorder(tmp_path) as recorder, pytest.raises(WaterjarError, match=r"has 1\.000002 at"):
+            recorder.log(epoch=0, performance={"accuracy": {"a": 1 + 2e-6, "b": 0.5}})
+
     @pytest.mark.parametrize("wrong", [75.5, -0.01, 1 + 2e-6, math.inf, -math.inf])
     @pytest.mark.parametrize("name", NAMES)
     def test_others_are_refused(self, tmp_path: Path, name: str, wrong: float) -> None:

@@ -238,12 +238,25 @@ def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
         for _, line in compared.iterrows()
         if line["reason"] and not line["missing"]
     }
-    if "ad" in set(compared["metric"]) and compared["missing"].str.contains("never_reached").any():
-        lines.append(
-            "Seeds that never reach the threshold have no AD; ad_restricted counts them, up to the shorter budget"
-        )
-    said |= {f"{line['group']}: {line['baseline_note']}" for _, line in compared.iterrows() if line["baseline_note"]}
-    print_rich(*lines, *sorted(said), *(line for line in warnings_of(found) if line not in said))
+    lines += _censored(compared, found)
+    notes = {(line["group"], line["baseline_note"]) for _, line in compared.iterrows() if line["baseline_note"]}
+    said |= {f"{group}: {note}" for group, note in notes}
+    told = said | {f"{group}: {part}" for group, note in notes for part in note.split("; ")}
+    print_rich(*lines, *sorted(said), *(line for line in warnings_of(found) if line not in told))
+
+
+def _censored(compared: pd.DataFrame, found: Diagnosis) -> list[str]:
+    """What is to be said of seeds that never reach the threshold, and of the metric that counts them where it does."""
+    rows = compared[(compared["metric"] == "ad") & compared["missing"].str.contains("never_reached")]
+    late = list(dict.fromkeys(rows.loc[~rows["is_baseline"].astype(bool), "group"]))
+    if not late:
+        return []
+    result = found.results["rigidity"]
+    known = {str(name) for name, n in zip(result["name"].values, result["ad_restricted_n"].values, strict=True) if n}
+    able = [name for name in late if name in known]
+    whose = "" if len(able) == len(late) else f" of {', '.join(able)}"
+    counts = f"; ad_restricted counts them{whose}, up to the shorter budget" if able else ""
+    return [f"Seeds that never reach the threshold have no AD{counts}"]
 
 
 def _latex(compared: pd.DataFrame, found: Diagnosis) -> str:

@@ -38,5 +38,5 @@ def refuse_where(wrong: NDArray[np.bool_], values: NDArray[Any], name: str, expe
     if wrong.any():
         place = ", ".join(str(int(i)) for i in np.argwhere(wrong)[0])
         raise WaterjarError(
-            f"{name} has {values[wrong][0]:g} at position ({place}): {expected}. Divide percentages by 100"
+            f"{name} has {float(values[wrong][0]):.7g} at position ({place}): {expected}. Divide percentages by 100"
         )

@@ -23,7 +23,7 @@ from waterjar.cli.main import app
 from waterjar.diagnose import rigidity
 from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.rigidity.floor import reliance_share
-from waterjar.diagnose.rigidity.guessing import above_guessing, luck_limit, shown_above
+from waterjar.diagnose.rigidity.guessing import above_guessing, luck_limits, shown_above
 from waterjar.diagnose.study import diagnose
 from waterjar.run.schema import MEANINGS, REASONS
 from waterjar.testing import check_metric
@@ -83,12 +83,16 @@ class TestBudgets:
         assert sorted(re.split(r"  +", row.strip())) == ["3", "4, baseline 3"]
         csv = CliRunner().invoke(app, ["diagnose", str(tmp_path / "study"), "--only", "rigidity", "--csv"])
         assert "derpp: recorded are 4 epochs of it and 3 of the baseline" in csv.stderr
+        compared = CliRunner().invoke(app, ["compare", str(tmp_path / "study"), "--baseline", "scratch_t2"])
+        assert " ".join(compared.output.split()).count("recorded are 4 epochs of it") == 1
         study = waterjar.open_study(tmp_path / "study")
-        panel = figures.draw("eri_dynamics", study).axes[0]
+        panel, *below = figures.draw("eri_dynamics", study).axes
         assert "trained 4 epochs, baseline 3" in panel.texts[0].get_text().splitlines()
+        titles = {one.get_ylabel().split()[0]: one.get_title(loc="left") or one.get_title() for one in below}
+        assert titles == {"AD": "at equal epochs, to epoch 3", "PD": "at equal epochs, to epoch 3", "SFR": ""}
         report = compose(model_of(study))
         captions = [str(getattr(block, "caption", "")) for section in report.sections for block in section.blocks]
-        assert any("a curve ends where training did" in caption for caption in captions)
+        assert any("AD and PD are drawn at equal epochs, as far as the shorter" in caption for caption in captions)
         assert "| epochs trained | " in write(report, tmp_path / "report.md", "markdown").read_text()
 
     def test_equal_ones_are_not_worth_a_word(self, tmp_path: Path) -> None:
@@ -131,7 +135,7 @@ class TestOrder:
 class TestAnotherOrderThanDeclared:
     """The same runs, their tasks declared in the order of training and in another one."""
 
-    def record(self, path: Path, tasks: list[str]) -> waterjar.Study:
+    def record(self, path: Path, tasks: list[str], patched: str = "t2") -> waterjar.Study:
         waterjar.create_study(path)
         sets = {name: tasks.index("t1" if name == "t1_all" else "t2") for name in SETS}
         for seed in (1, 2, 3):
@@ -142,8 +146,16 @@ class TestAnotherOrderThanDeclared:
                     for task, epoch in [(task, epoch) for task in [*first, "t2"] for epoch in range(5)]:
                         risen = max(epoch - late, 0) * (0.2 + 0.01 * seed) * (task == "t2")
                         row = {label: risen * (0.5 if "masked" in label else 1.0) for label in sets}
-                        recorder.log(train_task=task, epoch=epoch, performance={"macro_accuracy": row})
+                        shown = {"patched_images": 50.0 * (task == patched and epoch > 0)}
+                        recorder.log(train_task=task, epoch=epoch, performance={"macro_accuracy": row}, events=shown)
         return waterjar.open_study(path)
+
+    @pytest.mark.parametrize("tasks", [["t1", "t2"], ["t2", "t1"], ["t1", "t2", "t3"]])
+    def test_the_shortcut_has_to_be_in_the_task_that_was_trained_last(self, tmp_path: Path, tasks: list[str]) -> None:
+        found = rigidity.measure(self.record(tmp_path / "there", tasks))
+        assert cell(found, "sgd")["patched_images"].values.tolist() == [200, 200, 200]
+        with pytest.raises(WaterjarError, match="no training image of the last task carried the shortcut"):
+            rigidity.measure(self.record(tmp_path / "elsewhere", tasks, patched="t1").select("scenario == sequential"))
 
     @pytest.mark.parametrize(
         ("tasks", "note"),
@@ -246,26 +258,46 @@ class TestFloor:
 
 
 class TestGuessing:
-    def test_the_binomial(self) -> None:
+    @pytest.mark.parametrize("seeds", [1, 3, 20])
+    def test_the_binomial(self, seeds: int) -> None:
+        rare = 0.01 if seeds == 1 else 0.005  # two limits share 1 %
         for level, size in ((0.1, 100), (1 / 60, 500), (0.5, 40)):
-            limit = luck_limit(level, size)
-            assert (
-                stats.binom.sf(round(limit * size), size, level) <= 0.01 < stats.binom.sf(limit * size - 1, size, level)
-            )
+            mean, best = luck_limits(level, size, seeds)
+            pooled = stats.binom(size * seeds, level)
+            assert pooled.sf(round(mean * size * seeds)) <= rare < pooled.sf(round(mean * size * seeds) - 1)
+            any_above = [1 - stats.binom(size, level).cdf(round(best * size) - less) ** seeds for less in (0, 1)]
+            assert any_above[0] <= rare < any_above[1]
 
     def test_one_seed_that_learned_is_somebody(self) -> None:
-        assert above_guessing([0.1, 0.12, 0.19], 0.1, 100, 0.95) is False  # of three tries, each at 99.67 %
-        assert above_guessing([0.1, 0.12, 0.2], 0.1, 100, 0.95) is True
+        assert above_guessing([0.1, 0.12, 0.2], 0.1, 100, 0.95) is False  # of three tries
+        assert above_guessing([0.1, 0.12, 0.21], 0.1, 100, 0.95) is True
         assert above_guessing(np.float32([0.18]), 0.1, 100, 0.95) is False  # 0.1800000072 as a number of 64 bits
 
+    @pytest.mark.parametrize(("seeds", "size", "accuracy"), [(3, 5, 1.0), (20, 10, 0.9), (20, 200, 0.58)])
+    def test_seeds_that_agree_are_somebody(self, seeds: int, size: int, accuracy: float) -> None:
+        """No seed alone could show it of two classes; together they do."""
+        assert accuracy <= luck_limits(0.5, size, seeds)[1]
+        assert stats.binomtest(round(seeds * size * accuracy), seeds * size, 0.5, alternative="greater").pvalue < 0.005
+        assert above_guessing([accuracy] * seeds, 0.5, size, 0.95) is True
+
+    def test_images_too_few_to_tell(self) -> None:
+        assert 0.5**5 > 0.01  # five of five, by luck
+        for accuracy in (0.4, 1.0):
+            assert above_guessing([accuracy], 0.5, 5, 0.95) is None
+            assert shown_above([accuracy], 0.5, 5, 0.95) is False
+        assert above_guessing([4 / 7], 0.5, 7, 0.95) is False  # seven of seven would show it
+
     @pytest.mark.parametrize("seeds", [1, 3, 10, 20])
-    def test_many_seeds_that_guess_are_not_called_learned(self, seeds: int) -> None:
+    @pytest.mark.parametrize(("level", "size"), [(0.2, 500), (0.5, 10)])
+    def test_many_seeds_that_guess_are_not_called_learned(self, seeds: int, level: float, size: int) -> None:
         """Simulated: at 99 % for each of 20 seeds, 18 of 100 studies in which all guess had one that "learned"."""
         rng = np.random.default_rng(0)
-        tries = rng.binomial(500, 0.2, (4000, seeds)) / 500
-        called = np.mean(tries.max(1) > luck_limit(0.2, 500, seeds))
-        assert called <= 0.01 + 2 * np.sqrt(0.01 * 0.99 / 4000)
-        assert called == np.mean([above_guessing(one, 0.2, 500, 0.95) for one in tries])
+        tries = rng.binomial(size, level, (4000, seeds)) / size
+        called = np.mean([above_guessing(one, level, size, 0.95) for one in tries[:1000]])
+        mean, best = luck_limits(level, size, seeds)
+        exceeded = (tries.mean(1) > mean + 1e-9) | (tries.max(1) > best + 1e-9)
+        assert called == exceeded[:1000].mean()
+        assert exceeded.mean() <= 0.01 + 2 * np.sqrt(0.01 * 0.99 / 4000)
         assert above_guessing([0.2] * (seeds - 1) + [0.3], 0.2, 500, 0.95) is True  # and who did learn still shows
 
     def test_without_a_size_by_t(self) -> None:
@@ -276,10 +308,12 @@ class TestGuessing:
         assert above_guessing([0.9], 0.1, None, 0.95) is None  # of one seed there is no interval
         assert above_guessing([0.9, 0.9], float("nan"), 100, 0.95) is None
 
-    def studied(self, folder: Path, final: float, theirs: float, sizes: dict[str, int] | None) -> xr.Dataset:
+    def studied(
+        self, folder: Path, final: float, theirs: float, sizes: dict[str, int] | None, count: int = 3
+    ) -> xr.Dataset:
         classes = [f"class {i}" for i in range(20)]
         for scenario, end in (("scratch_t2", theirs), ("sequential", final)):
-            for seed in (1, 2, 3):
+            for seed in range(1, count + 1):
                 options: dict[str, Any] = {"eval_sets": SETS, "tasks": ["t1", "t2"], "classes": classes}
                 place = folder / f"{scenario}-{seed}"
                 with waterjar.Recorder(
@@ -308,7 +342,8 @@ class TestGuessing:
         text = str(part["sentence"].values)
         assert text.startswith("Neither sgd nor scratch_t2 has learned the shortcut classes: accuracy 0.100")
         assert "guessing has 0.100" in text and "There is no verdict on rigidity." in text
-        assert ("the best of 3 seeds up to 0.160 with 200 images" in text) == (sizes is not None)
+        limits = "the mean of 3 seeds up to 0.133, the best up to 0.165 with 200 images, in 99 of 100 cases"
+        assert (limits in text) == (sizes is not None)
         base = str(cell(result, "scratch_t2")["sentence"].values)
         assert "is the baseline. scratch_t2 has not learned the shortcut classes: accuracy 0.090" in base
 
@@ -317,6 +352,12 @@ class TestGuessing:
         part = cell(self.studied(tmp_path, final, theirs, dict.fromkeys(SETS, 200)), "sgd")
         assert str(part["pattern"].values) != "nobody_learned"
         assert "has learned" not in str(part["sentence"].values)
+
+    def test_too_few_images_are_no_verdict_that_nobody_learned(self, tmp_path: Path) -> None:
+        part = cell(self.studied(tmp_path, 0.5, 0.4, dict.fromkeys(SETS, 1), count=1), "sgd")
+        assert str(part["pattern"].values) != "nobody_learned"
+        told = "Whether sgd or scratch_t2 learned the shortcut classes cannot be told: with 1 image and 1 seed even an"
+        assert f"{told} accuracy of 1 may be guessing, which has 0.100." in str(part["sentence"].values)
 
 
 class TestWhatIsSaid:

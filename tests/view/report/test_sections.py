@@ -19,6 +19,7 @@ from waterjar.view import figures
 from waterjar.view.report import Model, compose, model_of
 from waterjar.view.report.blocks import Callout, Chart, Report, Table, Text, Verdicts
 from waterjar.view.report.composing import section_files
+from waterjar.view.report.sections.summary import verdicts
 
 ALWAYS = ["summary", "rigidity", "learning", "continual", "statistics", "costs", "settings", "provenance", "seals"]
 
@@ -108,6 +109,11 @@ def test_verdicts_are_those_of_rigidity_with_interval_and_n(small: Model, small_
         low, high = (float(result[f"sfr_{end}"].values[i]) for end in ("low", "high"))
         assert value == f"{float(result['sfr_mean'].values[i]):.3f}\n[{low:.3f}, {high:.3f}]".replace("-", "−")
     assert "n = 3 everywhere" in told.caption
+    learner = int(np.flatnonzero(result["pattern"].values != "baseline")[0])
+    unknown = result.copy(deep=True)
+    for name in ("ad_n", "ad_restricted_n"):
+        unknown[name].values[learner] = 0  # AD of one learner is not known
+    assert "everywhere" not in verdicts(unknown, 0.95).caption
 
 
 def test_the_comparison_is_that_of_diagnose(small: Model, small_report: Report) -> None:

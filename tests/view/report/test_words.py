@@ -56,7 +56,9 @@ def result(patterns: list[str], sfr: list[tuple[float, float]], reached: list[in
             "learner_budget": ("cell", more.get("budgets", [10.0] * n)),
             "adaptation_epoch": (("cell", "seed"), epochs),
             "adaptation_epoch_reason": (("cell", "seed"), np.where(np.isnan(epochs), more.get("why", 5), 0)),
-            **{f"{key}_n": ("cell", more.get("n", [3] * n)) for key in ("ad", "ad_restricted", "pd", "sfr_rel")},
+            "ad_judged_by": ("cell", np.array([more.get("judged_by", "ad")] * n, object)),
+            **{f"{key}_n": ("cell", more.get("n", [3] * n)) for key in ("ad_restricted", "pd", "sfr_rel")},
+            "ad_n": ("cell", more.get("ad_n", more.get("n", [3] * n))),
         },
         {"name": ("cell", [chr(97 + i) for i in range(n)]), "seed": [1, 2, 3]},
     )
@@ -87,6 +89,12 @@ def test_n_is_the_seeds_that_numbers_rest_on_and_others_are_named() -> None:
     told = headline(result(["inconclusive", "baseline"], [(0.5, 0.4)] * 2, [3, 3], **more), SETTINGS)
     assert "a is not settled by 1 seed." in told[0] and "(means of 1 or 2 seeds)" in told[1]
     assert told[2] == "Left out are seeds without a value: 2 and 3 of a (run_ended) and 3 of b (no_baseline)."
+
+
+@pytest.mark.parametrize(("judged_by", "seeds"), [("ad_restricted", "3 seeds"), ("ad", "2 seeds")])
+def test_the_delay_counts_the_seeds_that_it_is_judged_by(judged_by: str, seeds: str) -> None:
+    shown = result(["inconclusive", "baseline"], [(0.5, 0.4)] * 2, [2, 3], ad_n=[2, 3], judged_by=judged_by)
+    assert f"a is not settled by {seeds}." in headline(shown, SETTINGS)[0]
 
 
 def test_the_floor_and_who_did_not_learn_are_named() -> None:

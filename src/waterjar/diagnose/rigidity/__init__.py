@@ -114,7 +114,7 @@ FAMILY = Family(
     load=Cell,
     signature=measure,
     dims=("threshold", "group"),
-    version=5,
+    version=6,
     compared=True,
     check=check_power,
 )

@@ -51,7 +51,7 @@ class Cell(Loaded):
         groups = ("group", np.array(list(GROUPS), object), {"long_name": "classes by cue"})
         super().__init__(unit, {"threshold": grid, "group": groups})
         own = read_side(unit, settings)
-        self.patched = patched_images(unit.load("events"), unit.runs[0].config, own.seeds, unit.title)
+        self.patched = patched_images(unit.load("events"), unit.runs[0].config, own)
         self.pair = make_pair(own, None if unit.baseline is None else read_side(unit.baseline, settings), settings)
 
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:

@@ -15,7 +15,7 @@ from waterjar.diagnose.measuring import Unit
 from waterjar.run.accuracies import TOLERANCE
 
 LUCK = 0.99
-"""How often guessing, in all seeds, stays below the limit that accuracy has to exceed, with the size of the set."""
+"""How often guessing, in all seeds, stays within the limits that accuracy has to exceed, with the size of the set."""
 
 
 @dataclass(frozen=True)
@@ -68,24 +68,37 @@ def _classes_present(dataset: xr.Dataset, label: str) -> int:
     return 0
 
 
-def luck_limit(level: float, size: int, seeds: int = 1) -> float:
-    """The accuracy that the best of so many seeds exceeds by guessing in at most 1 % of cases, by the binomial.
+def luck_limits(level: float, size: int, seeds: int = 1) -> tuple[float, float]:
+    """The accuracies that guessing exceeds in at most 1 % of studies: of the mean over seeds, and of the best seed.
 
-    Each seed is another try, so that each stays below with a probability of 0.99^(1 / seeds) (Sidak 1967).
+    Who guesses does so anew in every seed, so that the hits of all seeds together are one binomial, and each seed's is
+    another try, which stays below with a probability of p^(1 / seeds) (Sidak 1967). Of several seeds either limit is
+    exceeded in at most 0.5 % of studies; of one seed the two are the same, at 1 %.
 
-    >>> round(luck_limit(0.1, 100), 2), round(luck_limit(0.1, 100, seeds=20), 2)
-    (0.18, 0.21)
+    >>> luck_limits(0.1, 100), luck_limits(0.1, 100, seeds=20)
+    ((0.18, 0.18), (0.1175, 0.22))
     """
     from scipy.stats import binom  # noqa: PLC0415 - scipy.stats takes its time
 
-    return float(binom.ppf(LUCK ** (1 / seeds), size, level)) / size
+    below = LUCK if seeds == 1 else (1 + LUCK) / 2
+    mean = float(binom.ppf(below, size * seeds, level)) / (size * seeds)
+    return mean, float(binom.ppf(below ** (1 / seeds), size, level)) / size
+
+
+def too_few_images(level: float, size: int | None, seeds: int) -> bool:
+    """Whether not even an accuracy of 1 in every seed could be told from guessing with a set of this size.
+
+    >>> too_few_images(0.5, 5, 1), too_few_images(0.5, 5, 3)
+    (True, False)
+    """
+    return bool(size and seeds and min(luck_limits(level, size, seeds)) >= 1)
 
 
 def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confidence: float) -> bool | None:
     """Whether accuracies, one per seed, are above the level of guessing; None where that cannot be told.
 
-    As `shown_above` has it; but where the size of the set is not known, and every seed is above the level though so few
-    do not show it of their mean, that is not to say that nothing was learned.
+    As `shown_above` has it; but that is not to say that nothing was learned where `too_few_images` could show it, nor,
+    where the size of the set is not known, where every seed is above the level and so few do not show it of their mean.
 
     >>> above_guessing([0.11, 0.09, 0.1], 0.1, None, 0.95), above_guessing([0.3, 0.31, 0.32], 0.1, None, 0.95)
     (False, True)
@@ -93,22 +106,27 @@ def above_guessing(accuracies: ArrayLike, level: float, size: int | None, confid
     None
     """
     shown, values = shown_above(accuracies, level, size, confidence), np.asarray(accuracies, np.float64)
-    every = bool((values[np.isfinite(values)] > level + TOLERANCE).all())
-    return None if shown is False and not size and every else shown
+    known = values[np.isfinite(values)]
+    if shown is not False:
+        return shown
+    open_yet = too_few_images(level, size, known.size) if size else bool((known > level + TOLERANCE).all())
+    return None if open_yet else False
 
 
 def shown_above(accuracies: ArrayLike, level: float, size: int | None, confidence: float) -> bool | None:
     """Whether accuracies, one per seed, are shown to be above a level; None of one seed alone, or of an unknown level.
 
-    With the size of the set: whether any seed exceeds what luck allows the best of them. Without: whether the mean over
-    seeds does, by a one-sided t interval; equal seeds show it when there are as many as `equal_seeds_needed` says.
+    With the size of the set: whether their mean, or any seed, exceeds what luck allows it (`luck_limits`). Without:
+    whether the mean does, by a one-sided t interval; equal seeds show it when there are as many as
+    `equal_seeds_needed` says.
     """
     values = np.asarray(accuracies, np.float64)
     known = values[np.isfinite(values)]
     if not known.size or math.isnan(level):
         return None
     if size:
-        return bool((known > luck_limit(level, size, known.size) + TOLERANCE).any())
+        mean, best = luck_limits(level, size, known.size)
+        return bool(known.mean() > mean + TOLERANCE or known.max() > best + TOLERANCE)
     if known.size == 1:
         return None
     from scipy.stats import t  # noqa: PLC0415

@@ -7,26 +7,24 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.result import NOT_RECORDED, Codes, Floats
+from waterjar.diagnose.rigidity.side import Side
 from waterjar.errors import WaterjarError
-from waterjar.run.schema import JOINT
 
 COUNT = "patched_images"
 
 
-def patched_images(
-    events: xr.Dataset | None, config: Mapping[str, Any], seeds: NDArray[np.int64], name: str
-) -> dict[str, xr.Variable]:
-    """Training images of the last task that carried the shortcut, per seed; an error where there were none.
+def patched_images(events: xr.Dataset | None, config: Mapping[str, Any], side: Side) -> dict[str, xr.Variable]:
+    """Training images of the task trained last that carried the shortcut, per seed; an error where there were none.
 
     Runs of other laboratories may not have counted: then the number is missing as `not_recorded`.
     """
+    name = side.name
     _check_config(config, name)
-    values, codes = _counts(events, seeds)
-    empty = seeds[values == 0]
+    values, codes = _counts(events, side)
+    empty = side.seeds[values == 0]
     if empty.size:
         raise WaterjarError(
             f"{name}: no training image of the last task carried the shortcut (seed {', '.join(map(str, empty))}: "
@@ -60,17 +58,15 @@ def _check_config(config: Mapping[str, Any], name: str) -> None:
             )
 
 
-def _counts(events: xr.Dataset | None, seeds: NDArray[np.int64]) -> tuple[Floats, Codes]:
-    values, codes = np.full(seeds.size, np.nan), np.full(seeds.size, NOT_RECORDED, np.uint8)
+def _counts(events: xr.Dataset | None, side: Side) -> tuple[Floats, Codes]:
+    values, codes = np.full(side.seeds.size, np.nan), np.full(side.seeds.size, NOT_RECORDED, np.uint8)
     if events is None or COUNT not in events:
         return values, codes
-    index = np.asarray(events["train_task_index"].values)
-    joint = np.asarray(events["train_task"].values) == JOINT
-    effective = np.asarray(events["effective_epoch"].values)
-    rows = (joint | (index == index.max(initial=-1))) & (effective > 0)
+    entered = side.steps[side.epochs == 0].max(initial=-1)  # what was counted up to there is no training of it
+    rows = np.isin(events["train_task_index"].values, side.trained) & (events["step"].values > entered)
     counts = events[COUNT].transpose("repeat", "step").values[:, rows]
     of_seed = {int(seed): i for i, seed in enumerate(np.atleast_1d(events["seed"].values))}
-    for place, seed in enumerate(seeds):
+    for place, seed in enumerate(side.seeds):
         told = counts[of_seed[int(seed)]] if int(seed) in of_seed else np.empty(0)
         told = told[~np.isnan(told)]
         if told.size:  # epochs that were not counted add nothing; one that was, and had a patch, settles it

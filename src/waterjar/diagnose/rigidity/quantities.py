@@ -28,7 +28,7 @@ def as_result(value: Number, name: str, low: float = 0.0, high: float = 1.0) -> 
     wrong = outside(values, low, high) if math.isfinite(low) else np.zeros(values.shape, np.bool_)
     if wrong.any():
         raise WaterjarError(
-            f"{name}={values[wrong][0]:g}: expected a number in [{low:g}, {high:g}]; divide percentages by 100"
+            f"{name}={values[wrong][0]:.7g}: expected a number in [{low:g}, {high:g}]; divide percentages by 100"
         )
     return found
 

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from waterjar.diagnose.result import RUN_ENDED, Result
-from waterjar.diagnose.rigidity.guessing import LUCK, above_guessing, luck_limit
+from waterjar.diagnose.rigidity.guessing import LUCK, above_guessing, luck_limits, too_few_images
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.side import Side
 
@@ -43,7 +43,7 @@ def epochs_trained(result: xr.Dataset) -> dict[str, str]:
 
 
 def remarks(pair: Pair) -> str:
-    """Sentences to stand behind a verdict, each behind a space: unequal training, and runs that ended early."""
+    """Sentences to stand behind a verdict, each behind a space: unequal training, runs that ended early, few images."""
     said = ""
     if pair.budgets is not None and pair.baseline is not None:
         own, theirs = pair.budgets
@@ -59,24 +59,49 @@ def remarks(pair: Pair) -> str:
                 f" {'Seeds' if many else 'Seed'} {seeds} of {side.name} ended before the other runs of the cell "
                 f"(run_ended), and {'are' if many else 'is'} left out of PD and SFR."
             )
-    return said
+    return said + _few_images(pair)
 
 
 def nobody_learned(pair: Pair) -> str:
     """A sentence where neither side is above guessing on the shortcut classes; else nothing."""
-    ends = [pair.final("normal")] + ([] if pair.baseline is None else [pair.final("normal", of_baseline=True)])
-    sides = _sides(pair)
-    known = [
-        above_guessing(
-            end.value, side.guessing.level("normal"), side.guessing.sizes.get("normal"), pair.settings.confidence
-        )
-        for side, end in zip(sides, ends[: len(sides)], strict=True)
-    ]
-    if not all(one is False for one in known):
+    sides, ends = _sides(pair), _ends(pair)
+    if not all(_learned(side, end, pair) is False for side, end in zip(sides, ends, strict=True)):
         return ""
     who = f"Neither {sides[0].name} nor {sides[1].name} has" if len(sides) > 1 else f"{sides[0].name} has not"
-    means = " and ".join(_accuracies(end) for end in ends[: len(sides)])
+    means = " and ".join(_accuracies(end) for end in ends)
     return f"{who} learned the shortcut classes: accuracy {means}, where {_of_guessing(sides[0], ends[0], pair)}."
+
+
+def _few_images(pair: Pair) -> str:
+    """A sentence, behind a space, where the set is too small to show that anybody learned; else nothing."""
+    both = list(zip(_sides(pair), _ends(pair), strict=True))
+    if any(_learned(side, end, pair) for side, end in both):
+        return ""
+    for side, end in both:
+        level, size, seeds = side.guessing.level("normal"), side.guessing.sizes.get("normal"), _known(end)
+        if too_few_images(level, size, seeds):
+            images, tries = (f"{n} {word}{'s' * (n != 1)}" for n, word in ((size or 0, "image"), (seeds, "seed")))
+            who = " or ".join(one.name for one, _ in both)
+            return (
+                f" Whether {who} learned the shortcut classes cannot be told: with "
+                f"{images} and {tries} even an accuracy of 1 may be guessing, which has {level:.3f}."
+            )
+    return ""
+
+
+def _learned(side: Side, end: Result, pair: Pair) -> bool | None:
+    """Whether a side is above guessing on the shortcut classes; None where that cannot be told."""
+    known = side.guessing
+    return above_guessing(end.value, known.level("normal"), known.sizes.get("normal"), pair.settings.confidence)
+
+
+def _ends(pair: Pair) -> list[Result]:
+    """The final accuracies on the shortcut classes, of each of `_sides`."""
+    return [pair.final("normal", of_baseline=bool(place)) for place, _ in enumerate(_sides(pair))]
+
+
+def _known(end: Result) -> int:
+    return int(np.isfinite(end.value).sum())
 
 
 def _sides(pair: Pair) -> list[Side]:
@@ -97,8 +122,8 @@ def _of_guessing(side: Side, end: Result, pair: Pair) -> str:
     level, size = side.guessing.level("normal"), side.guessing.sizes.get("normal")
     guess = f"guessing has {level:.3f}"
     if size:
-        seeds = int(np.isfinite(end.value).sum())
-        best = f"the best of {seeds} seeds" if seeds > 1 else "it"
-        limit = f"{luck_limit(level, size, seeds):.3f} with {size} images"
-        return f"{guess} ({best} up to {limit} in {100 * LUCK:g} of 100 cases)"
+        seeds = _known(end)
+        mean, best = (f"{limit:.3f}" for limit in luck_limits(level, size, seeds))
+        whose = f"the mean of {seeds} seeds up to {mean}, the best up to {best}" if seeds > 1 else f"up to {best}"
+        return f"{guess} ({whose} with {size} images, in {100 * LUCK:g} of 100 cases)"
     return f"{guess} (by a one-sided {100 * pair.settings.confidence:g} % t interval over seeds)"

@@ -56,6 +56,8 @@ class Side:
     """Role -> (repeat, epoch)."""
     reasons: Mapping[str, Codes]
     """Role -> (repeat, epoch), 0 where the value is there."""
+    trained: NDArray[np.int64]
+    """What was trained in these epochs, by its place among the tasks as declared (-1 is joint training)."""
     guessing: Guessing
     """What is known of guessing on its evaluation sets."""
     order_note: str = ""
@@ -192,8 +194,9 @@ def read_side(unit: Unit, settings: Any) -> Side:
             check_accuracies(values[role], f"{name}: {chosen} on {label}")
     steps = np.asarray(dataset["step"].values, np.int64)[rows]
     seeds = np.atleast_1d(np.asarray(dataset["seed"].values, np.int64))
+    trained = np.unique(np.asarray(dataset["train_task_index"].values, np.int64)[rows[effective > 0]])
     guessing = guessing_of(unit, dataset, eval_sets, settings, task)
-    return Side(name, seeds, effective, steps, values, reasons, guessing, note)
+    return Side(name, seeds, effective, steps, values, reasons, trained, guessing, note)
 
 
 def for_seeds(side: Side, seeds: NDArray[np.int64]) -> Side:

@@ -38,6 +38,8 @@ CAPTION = (
     "Above, per learner, accuracy on the shortcut classes with the shortcut and with it masked, the baseline's in "
     "grey; triangles mark where seeds reach tau, a vertical line their mean if all do. "
     "Below, what comes of it as epochs pass: the delay AD so far, the deficit PD, and the reliance on the shortcut SFR."
+    " Where learner and baseline were trained for different lengths, AD and PD are drawn at equal epochs, as far as "
+    "the shorter one goes; tables and verdicts compare the ends of each one's own training."
 )
 NEEDS = ("rigidity",)
 PANELS = ("ad", "pd", "sfr")
@@ -109,6 +111,10 @@ def eri_dynamics(source: Source, *, band: str = "interval", figure: Figure | Non
             ax = figure.add_subplot(grid[rows, 2 * i : 2 * i + 2], sharex=below)
             below = below or ax
             _over_time(ax, table, panel, [c for c in cells if panel == "sfr" or c in learners], styles, shown_as)
+            cut = sorted({min(two) for cell in learners if (two := _unequal(table, cell, base[cell]))})
+            if cut and panel != "sfr":  # SFR needs no baseline, and goes on to the end
+                ends = " or ".join(f"{epoch:g}" for epoch in cut)
+                ax.set_title(f"at equal epochs, to epoch {ends}", fontsize=7)
         _legends(figure, table, base, len(cells) > 1, band)
         return stamp(figure, roots_in(source))
 
@@ -122,7 +128,8 @@ def _accuracies(ax: Axes, table: pd.DataFrame, cell: str, baseline: str, colour:
             draw_curve(ax, part["effective_epoch"].to_numpy(float), part, {"color": hue, "linestyle": line})
     ax.axhline(threshold, color="black", linestyle=":", linewidth=1.0)
     crossings = table[(table["panel"] == "crossing") & (table["cell"] == cell)]
-    said = _lengths(curves, cell, baseline)
+    lengths = _unequal(table, cell, baseline)
+    said = [f"trained {lengths[0]:g} epochs, baseline {lengths[1]:g}"] if lengths else []
     for quantity, face, edge, who in (("baseline", "white", "#555555", "baseline: "), ("learner", colour, "black", "")):
         part = crossings[crossings["quantity"] == quantity]
         reached = part["effective_epoch"].dropna()
@@ -144,11 +151,11 @@ def _accuracies(ax: Axes, table: pd.DataFrame, cell: str, baseline: str, colour:
         )  # fmt: skip
 
 
-def _lengths(curves: pd.DataFrame, cell: str, baseline: str) -> list[str]:
-    """Where learner and baseline were trained for different lengths, as recorded: how long; else nothing."""
-    own, theirs = (curves.loc[curves["cell"] == name, "effective_epoch"].max() for name in (cell, baseline))
-    differ = own > 0 and theirs > 0 and not math.isclose(own, theirs, rel_tol=1e-9)
-    return [f"trained {own:g} epochs, baseline {theirs:g}"] if differ else []
+def _unequal(table: pd.DataFrame, cell: str, baseline: str) -> tuple[float, float] | None:
+    """Epochs of learner and baseline, as recorded, where they were trained for different lengths; else nothing."""
+    curves = table[table["panel"] == "accuracy"]
+    own, theirs = (float(curves.loc[curves["cell"] == name, "effective_epoch"].max()) for name in (cell, baseline))
+    return (own, theirs) if own > 0 and theirs > 0 and not math.isclose(own, theirs, rel_tol=1e-9) else None
 
 
 def _over_time(

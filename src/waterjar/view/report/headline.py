@@ -4,7 +4,7 @@ there. Only what intervals carry is claimed; the numbers are those of `diagnose.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,6 @@ SHORT = {
 }
 """A pattern in two words."""
 
-_TRIPLET = ("ad", "pd", "sfr_rel")
 _FOUND = {
     patterns.CLASSICAL: "{who} {show} the classical Einstellung effect: slower, worse, and more on the shortcut",
     patterns.SHORTCUT: "{who} {show} shortcut-induced rigidity: quicker and better, because of the shortcut",
@@ -51,13 +50,14 @@ def seen(result: xr.Dataset) -> list[str]:
     """The pattern of every cell; `UNMEASURED` where it is inconclusive because there is no number at all."""
     return [
         UNMEASURED if str(pattern) == patterns.INCONCLUSIVE and n == 0 else str(pattern)
-        for pattern, n in zip(result["pattern"].values, _counts(result, ("ad_restricted", *_TRIPLET)), strict=True)
+        for pattern, n in zip(result["pattern"].values, _counts(result), strict=True)
     ]
 
 
-def _counts(result: xr.Dataset, names: Sequence[str]) -> Any:
-    """(cell,): the seeds that some metrics rest on: the fewest that any of them has, of those that have any."""
-    counts = np.array([result[f"{name}_n"].values for name in names])
+def _counts(result: xr.Dataset) -> Any:
+    """(cell,): the seeds that verdicts rest on: the fewest of AD, as it is judged, PD and SFR_rel, where any are."""
+    delay = np.where(result["ad_judged_by"].values == "ad", result["ad_n"].values, result["ad_restricted_n"].values)
+    counts = np.array([delay, result["pd_n"].values, result["sfr_rel_n"].values])
     fewest = np.where(counts > 0, counts, np.inf).min(axis=0)
     return np.where(np.isfinite(fewest), fewest, 0).astype(int)
 
@@ -84,7 +84,7 @@ def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: 
             continue
         every = f"all {len(who)} learners" if len(who) == len(learners) and len(who) > 2 else listed(who)
         one = len(who) == 1
-        seeds = counted(_counts(result, _TRIPLET)[[name in who for name in names]], "seed")
+        seeds = counted(_counts(result)[[name in who for name in names]], "seed")
         words = {
             "show": "shows" if one else "show",
             "adapt": "adapts" if one else "adapt",

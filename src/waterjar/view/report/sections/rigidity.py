@@ -70,7 +70,10 @@ def blocks(model: Model) -> list[Block]:
     ]
 
 
-_ENDS = " Learners and baselines were trained for different lengths: a curve ends where training did."
+_ENDS = (
+    " Learners and baselines were trained for different lengths: a curve ends where training did. AD and PD are drawn "
+    "at equal epochs, as far as the shorter one goes; tables and verdicts compare the ends of each one's own training."
+)
 _CONTROLS = (
     "Masks do damage of their own: random mask damage is that of an "
     "equal area elsewhere, mask damage that on classes without the shortcut, and cue gain compares with the clean "

@@ -105,8 +105,13 @@ def verdicts(result: xr.Dataset, confidence: float) -> Verdicts:
         one = result.isel(cell=i)
         rows.append((one, str(one["name"].values), str(one["pattern"].values), _badge(one, patterns_seen[i])))
     rows.sort(key=lambda row: row[2] == patterns.BASELINE)
-    counts = {int(one[f"{find_metric(key).scalar}_n"].values) for one, _, _, _ in rows for key, _ in _COLUMNS} - {0}
-    alike = len(counts) == 1  # then n is said once, and not in every cell
+    counts = {
+        int(one[f"{str(one['ad_judged_by'].values) if key == 'ad' else find_metric(key).scalar}_n"].values)
+        for one, _, pattern, _ in rows
+        for key, _ in _COLUMNS
+        if not (pattern == patterns.BASELINE and find_metric(key).relative)
+    }
+    alike = len(counts) == 1 and counts != {0}  # then n is said once, and not in every cell
     told = [
         Verdict(name, pattern, short, str(one["sentence"].values), _facts(one, pattern, not alike))
         for one, name, pattern, short in rows
