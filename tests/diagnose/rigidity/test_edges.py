@@ -76,7 +76,8 @@ class TestBudgets:
         waterjar.create_study(tmp_path / "study", {"analysis": {"baseline": RULE}})
         short = {name: values[:4] for name, values in BASELINE.items()}
         for seed in (1, 2):
-            write_run(tmp_path / "study", "scratch_t2", "sgd", seed, short)
+            declared = {"epochs_t1": 2, "epochs_t2": 3, "batch_size": 8}
+            write_run(tmp_path / "study", "scratch_t2", "sgd", seed, short, training=declared)
             write_run(tmp_path / "study", "sequential", "derpp", seed, learner(seed))
         told = CliRunner().invoke(app, ["diagnose", str(tmp_path / "study"), "--only", "rigidity"])
         (row,) = [line.split(maxsplit=2)[2] for line in told.stdout.splitlines() if "epochs trained" in line]
