@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
 from waterjar.run.codec import Json, decode
+from waterjar.run.coordinates import is_number
 from waterjar.run.growing import chunk_key, filled, places
 from waterjar.run.identity import identify
 from waterjar.run.nodes import Fault, check_nodes, chunk_bytes
@@ -55,11 +56,7 @@ def _numbers_by_name(value: Any) -> bool:
 def _is_progress(value: Any) -> bool:
     if not isinstance(value, dict) or type(value.get("step")) is not int:
         return False
-    return all(isinstance(item, str) if key == "train_task" else _is_number(item) for key, item in value.items())
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) is int or (type(value) is float and math.isfinite(value))
+    return all(isinstance(item, str) if key == "train_task" else is_number(item) for key, item in value.items())
 
 
 def _has_sessions(value: Any) -> bool:
