@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 TITLE = "Dynamics of the Einstellung Rigidity Index"
 CAPTION = (
     "Above, per learner, accuracy on the shortcut classes with the shortcut and with it masked, the baseline's in "
-    "grey; triangles mark where seeds reach tau, a vertical line their mean if all do. Below, as epochs pass: the delay "
-    "AD so far, the deficit PD (both at equal epochs, where tables compare the ends of each one's own training), and the "
-    "reliance SFR."
+    "grey; triangles mark where seeds reach tau, a vertical line their mean if all do. Below, as epochs pass: the "
+    "delay AD so far, the deficit PD (both at equal epochs, where tables compare the ends of each one's own training), "
+    "and the reliance SFR."
 )
 NEEDS = ("rigidity",)
 PANELS = ("ad", "pd", "sfr")
