@@ -1,13 +1,7 @@
-"""Does a metric keep the contract? A check that strangers run on their own, as scikit-learn's check_estimator does.
-
-    from waterjar.testing import check_metric
-
-    def test_spread_keeps_the_contract():
-        check_metric("spread")
+"""Does a metric keep the contract?
 
 A small study is recorded with everything that a family may read, and the metric is measured of it: alone, again, before
 and after the others of its family, with its runs in another order, and with one seed broken, in part and as a whole.
-`small_study` records it, for tests of a metric's numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +13,6 @@ import math
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,99 +24,17 @@ from waterjar.diagnose.measuring import METRIC, Unit, measure_unit, note_of, uni
 from waterjar.diagnose.registry import Family, Metric, families, find_metric, metrics
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.settings import dump
-from waterjar.diagnose.snapshots import PROBE_STEP
 from waterjar.errors import WaterjarError
-from waterjar.run.recorder import Recorder
-from waterjar.run.schema import REASON, Variable
-from waterjar.run.study import Study, create_study, open_study
+from waterjar.run.schema import REASON
+from waterjar.run.study import Study
+from waterjar.testing.recorded import MIDDLE, SEEDS, small_study
 
 if TYPE_CHECKING:
     import xarray as xr
 
-SEEDS = (3, 1, 2)
-_ROLES = (
-    "shortcut_normal",
-    "shortcut_masked",
-    "shortcut_clean",
-    "shortcut_random_mask",
-    "nonshortcut_normal",
-    "nonshortcut_masked",
-    "nonshortcut_patched",
-    "validation",
-)
-_SETS = {"t1_all": 0, "t2_all": 1, **{f"t2_{role}": 1 for role in _ROLES}}
-_LAYERS = ("early", "penultimate")
-_PROBES = ("sharpness", "random_label_epochs")
-_OF_PROBES = [name + end for name in _PROBES for end in ("", PROBE_STEP)]
-_EPOCHS, _MIDDLE, _CLASSES, _SAMPLES, _UNITS = 3, 2, 3, 12, 64
-
 
 class ContractError(AssertionError):
     """A metric that does not keep the contract, and what it does."""
-
-
-def small_study(
-    folder: str | Path, *, seeds: Sequence[int] = SEEDS, broken: int | None = None, since: int = _MIDDLE
-) -> Study:
-    """Record a baseline and a learner, a run per seed, with all that our families read.
-
-    Two tasks, ten evaluation sets, experts, features of two layers with labels, weights, gradient norms, probes and
-    resources. Of the seed `broken` every number from the epoch `since` of a task on is NaN.
-    """
-    place = Path(folder)
-    create_study(place, {"analysis": {"baseline": "scratch_t2"}})
-    for scenario in ("scratch_t2", "sequential"):
-        for seed in seeds:
-            _record(place / f"{scenario}-{seed}", scenario, seed, since if broken == seed else None)
-    return open_study(place)
-
-
-def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
-    rng = np.random.default_rng([seed, len(scenario)])
-    config = {"method": "sgd" if scenario == "sequential" else scenario, "scenario": scenario, "seed": seed}
-    labels = np.tile(np.arange(_SAMPLES) % _CLASSES, (1, len(_SETS), 1))
-    centres = np.random.default_rng(0).normal(size=(_CLASSES, _UNITS)) * 2
-    classes = [f"class {i}" for i in range(_CLASSES)]
-    rows = [(task, epoch) for task in ("t1", "t2") for epoch in range(_EPOCHS + 1)]
-    with Recorder(
-        path, config, seeds=[seed], eval_sets=_SETS, tasks=["t1", "t2"], classes=classes, provenance=False,
-        variables={f"probes/{name}": Variable(("repeat", "moment"), name) for name in _OF_PROBES},
-    ) as recorder:  # fmt: skip
-        recorder.once("probe_samples", label=labels)
-        probed: list[float] = []
-        for place, (task, epoch) in enumerate(rows if scenario == "sequential" else rows[_EPOCHS + 1 :]):
-            gone = np.nan if broken is not None and epoch >= broken else 0.0
-            high = 0.4 + 0.5 * epoch / _EPOCHS
-            accuracy = {name: _accuracy(name, task, high, rng) + gone for name in _SETS}
-            loss = {name: -math.log(value) if value > 0 else gone for name, value in accuracy.items()}
-            layers = {
-                layer: np.maximum(rng.normal(size=(len(_SETS), _SAMPLES, _UNITS)) + centres[labels[0]] + 0.3 * place, 0)
-                for layer in _LAYERS
-            }
-            layers = {layer: features + gone for layer, features in layers.items()}
-            weights = {"body": rng.normal(size=(4, _UNITS)), "head.weight": rng.normal(size=(_CLASSES, _UNITS))}
-            recorder.log(
-                train_task=task,
-                epoch=epoch,
-                performance={"accuracy": accuracy, "macro_accuracy": accuracy, "loss": loss},
-                expert={"accuracy": accuracy, "macro_accuracy": accuracy, "loss": loss},
-                train={"gradient_norm": rng.random() + gone},
-                events={"patched_images": 5.0},
-                resources={
-                    "seconds": 1.0 + rng.random() + gone, "images": 10 + gone, "flops": 1e9 + gone,
-                    "peak_memory": 1e8 + gone, "peak_device_memory": 1e7 + gone, "buffer_bytes": 1e6 + gone,
-                },
-                snapshot={"features": layers, "weights": {name: value + gone for name, value in weights.items()}},
-            )  # fmt: skip
-            probed.append(1.0 + place + rng.random() + gone)
-        for name in _PROBES:
-            recorder.once("probes", **{name: [probed], name + PROBE_STEP: [list(range(len(probed)))]})
-
-
-def _accuracy(name: str, task: str, high: float, rng: np.random.Generator) -> float:
-    own = name.startswith(task)
-    level = high if own else 0.5
-    return float(np.clip(level * (0.6 if "masked" in name else 1.0) + 0.05 * rng.random(), 0.01, 0.99))
 
 
 def check_metric(
@@ -241,7 +152,7 @@ def _of_all(
     settings: Any,
     *,
     broken: int | None = None,
-    since: int = _MIDDLE,
+    since: int = MIDDLE,
     turned: bool = False,
     order: str = "by name",
 ) -> dict[str, xr.Dataset]:
@@ -332,7 +243,7 @@ def _others_that_differ(metric: Metric, one: Mapping[str, xr.Dataset], other: Ma
 
 def _alone(metric: Metric, family: Family, settings: Any) -> dict[str, xr.Dataset]:
     """Unit -> the metric by itself; a family that judges its metrics together measures them all."""
-    study, wanted = _study(None, _MIDDLE), None if family.compared else [metric]
+    study, wanted = _study(None, MIDDLE), None if family.compared else [metric]
     units = _units(family, settings, study)[-1:]
     return {_title(unit, study): measure_unit(family, unit, settings, wanted) for unit in units}
 
