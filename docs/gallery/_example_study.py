@@ -80,7 +80,7 @@ def record(path: Path, name: str, seed: int) -> None:
                     train_task=task,
                     epoch=epoch,
                     performance={"accuracy": accuracy, "macro_accuracy": accuracy},
-                    events={"patched_images": 50.0 * (task != "t1")},
+                    train={"patched_images": 50.0 * (task != "t1")},
                     resources={
                         "seconds": seconds / (epochs + 1) * (1 + 0.1 * rng.random()),
                         "flops": 1e9 * seconds,

@@ -11,6 +11,7 @@ from waterjar.errors import WaterjarError
 
 if TYPE_CHECKING:
     from waterjar.run.codec import Storage
+    from waterjar.run.examples import judge_examples
     from waterjar.run.formats.accuracy_matrix import from_accuracy_matrix
     from waterjar.run.formats.timeline_csv import from_csv, to_csv
     from waterjar.run.reader import Run, open_run
@@ -31,6 +32,7 @@ __all__ = [
     "create_study",
     "from_accuracy_matrix",
     "from_csv",
+    "judge_examples",
     "masked",
     "missing",
     "open_run",
@@ -48,6 +50,7 @@ _HOME = {
     "create_study": "run.study",
     "from_accuracy_matrix": "run.formats.accuracy_matrix",
     "from_csv": "run.formats.timeline_csv",
+    "judge_examples": "run.examples",
     "masked": "run.rows",
     "missing": "run.schema",
     "open_run": "run.reader",

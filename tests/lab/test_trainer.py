@@ -50,7 +50,7 @@ def test_everything_is_recorded(glyphs: ImageData, tmp_path: Path) -> None:
     np.testing.assert_allclose(train_group.learning_rate.values, 0.05)
     trainer = Trainer(tiny(learner="derpp"), glyphs, device="cpu", checkpoints=tmp_path, every=1e9)
     expected = int(trainer.experiment.carries["train"][trainer.phases[1].rows].sum())
-    assert run["events"].patched_images.values.ravel().tolist() == [0, 0] + [expected] * 3  # mistake 2
+    assert run["train"].patched_images.values.ravel().tolist() == [0, 0] + [expected] * 3  # mistake 2
     assert expected > 0
     resources = run["resources"]
     images = [len(trainer.phases[0].rows)] * 2, [len(trainer.phases[1].rows)] * 3

@@ -51,7 +51,10 @@ BAD: dict[str, tuple[Call, str]] = {
     "array for a group": (lambda r: r.log(epoch=9, performance=np.ones(2)), "a mapping name -> values"),  # type: ignore[arg-type]
     "array for a snapshot": (lambda r: r.log(epoch=9, snapshot=np.ones(2)), "snapshot=ndarray: expected a mapping"),  # type: ignore[arg-type]
     "empty features": (lambda r: r.log(epoch=9, snapshot={"features": {}}), r"log\(\) got no values"),
-    "streams by set": (lambda r: r.snapshot(streams={"logits": {"a": [1], "b": [1]}}), "is given by eval_set"),
+    "fingerprints by set": (
+        lambda r: r.snapshot(streams={"fingerprint": {"a": [1], "b": [1]}}),
+        "is given by eval_set",
+    ),
     "masked array": (lambda r: r.log(epoch=9, train={"loss": np.ma.array([1], mask=[1])}), "a masked array"),
     "beyond 2**53": (lambda r: r.log(epoch=9, train={"loss": 2**53 + 1}), r"beyond 2\*\*53"),
     "nothing": (lambda r: r.log(epoch=9), r"log\(\) got no values"),
@@ -91,7 +94,7 @@ BAD: dict[str, tuple[Call, str]] = {
     ),
     "features dtype": (
         lambda r: r.snapshot(features={"l": np.zeros((2, 4, 3), np.float32)}),
-        "features/l has dtype float32; float64 as in the first snapshot",
+        "features/l has dtype float32; expected float64 as in the first one",
     ),
     "features not by layer": (lambda r: r.snapshot(features=np.zeros(3)), "features=ndarray: expected a mapping"),  # type: ignore[arg-type]
     "no weights": (lambda r: r.snapshot(weights={}), "weights is an empty mapping"),
@@ -314,7 +317,8 @@ def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
         ({"variables": {"trian/x": Variable(("step", "repeat"), "x")}}, "group 'trian' is unknown"),
         ({"variables": {"train/stop_reason": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
         ({"variables": {"train/epoch": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
-        ({"variables": {"train/../../evil": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
+        ({"variables": {"train/../../evil": Variable(("step", "repeat"), "x")}}, "is no group for a variable"),
+        ({"variables": {"probes/../evil": Variable(("step", "repeat"), "x")}}, "layer '..': expected letters"),
         ({"variables": {"train/a\nb": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
         ({"storage": {"level": 99}}, "Storage: setting 'level' is 99: expected at most"),
         ({"config": {"x": "\ud800"}}, "is not Unicode text"),

@@ -65,7 +65,7 @@ def test_sealed_run_opens_without_waterjar(tmp_path: Path, read_elsewhere: Read)
         rng.random((3, 2)), rng.random(2)
     np.testing.assert_array_equal(np.squeeze(found["accuracy"], -1), expected)
     assert found["dims"] == {"step": 5, "eval_set": 2, "repeat": 1}
-    wanted = {"step", "train_task", "train_task_index", "epoch", "total_epoch", "effective_epoch"}
+    wanted = {"step", "train_task", "train_task_index", "visit", "epoch", "total_epoch", "effective_epoch"}
     assert set(found["coords"]) == wanted | {"eval_set", "eval_task", "repeat", "seed"}
     assert found["accuracy_attrs"]["units"] == "1"
     assert found["accuracy_attrs"]["direction"] == "higher"

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import datetime
 import math
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -166,28 +168,37 @@ def test_repeats_in_weights(tmp_path: Path) -> None:
 def test_streams_and_attention(tmp_path: Path) -> None:
     with open_recorder(tmp_path, probe_sets=["b"]) as recorder:
         recorder.log(epoch=0, train={"loss": 1.0})
-        recorder.snapshot(attention={"cls": np.zeros((4, 2, 3, 5))}, streams={"logits": np.zeros((2, 4, 3))})
+        recorder.snapshot(attention={"cls": np.zeros((4, 2, 3, 5))}, streams={"logits": np.zeros((4, 2, 3))})
         recorder.log(epoch=1, train={"loss": 1.0})
-        with pytest.raises(WaterjarError, match=r"snapshot of streams has \['routing'\]; \['logits'\]"):
-            recorder.snapshot(streams={"routing": np.zeros((4, 2))})
+        with pytest.raises(WaterjarError, match=r"snapshot of streams has \['pooled'\]; expected \['logits'\]"):
+            recorder.snapshot(streams={"pooled": np.zeros((4, 2, 7))})
     run = waterjar.open_run(tmp_path / "run")
     assert run["attention"].cls.dims == ("snapshot", "repeat", "eval_set", "sample", "layer", "head", "token")
     assert run["attention"].eval_set.values.tolist() == ["b"]
-    assert run["streams"].logits.shape == (1, 1, 2, 4, 3)
+    assert run["streams"].logits.shape == (1, 1, 1, 4, 2, 3)
 
 
 def test_events_keep_their_step(tmp_path: Path) -> None:
     with open_recorder(tmp_path) as recorder:
         recorder.event("note", "before <b>anything</b>")
-        recorder.log(epoch=0, events={"patched_images": 12})
+        recorder.log(epoch=0, train={"patched_images": 12})
         recorder.event("alert", "loss ↑")
         with pytest.raises(WaterjarError, match="message of an event=3: expected text"):
             recorder.event("alert", 3)  # type: ignore[arg-type]
+        with pytest.raises(WaterjarError, match="level of an event 'warn' is unknown.*did you mean 'warning'"):
+            recorder.event("alert", "x", level="warn")
+        with pytest.raises(WaterjarError, match="repeat=1: expected one from 0 to 0"):
+            recorder.event("alert", "x", repeat=1)
+        recorder.event("alert", "dead", level="warning", repeat=0)
     events = waterjar.open_run(tmp_path / "run")["events"]
-    assert events.event_step.values.tolist() == [-1, 0]
-    assert events.kind.values.tolist() == ["note", "alert"]
-    assert events.message.values.tolist() == ["before <b>anything</b>", "loss ↑"]
-    assert events.patched_images.values.tolist() == [[12.0]]
+    assert events.event_step.values.tolist() == [-1, 0, 0]
+    assert events.kind.values.tolist() == ["note", "alert", "alert"]
+    assert events.message.values.tolist() == ["before <b>anything</b>", "loss ↑", "dead"]
+    assert events.level.values.tolist() == ["info", "info", "warning"]
+    assert events.event_repeat.values.tolist() == [-1, -1, 0]
+    times = xr.open_datatree(tmp_path / "run", engine="zarr")["events"].time.values  # decoded by its units
+    now = np.datetime64(datetime.datetime.now(datetime.UTC).replace(tzinfo=None))
+    assert (np.abs(times - now) < np.timedelta64(600, "s")).all()
 
 
 def test_storage_is_a_setting(tmp_path: Path) -> None:

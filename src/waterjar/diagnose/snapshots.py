@@ -20,7 +20,7 @@ from waterjar.run.schema import STEP_COORDINATES
 Array = NDArray[Any]
 
 PROBE_STEP, PROBE_REASON = "_step", "_why"
-"""What a probe records beside its numbers: the step of each, and why it is missing."""
+"""What runs of schema 1 have beside the numbers of a probe: the step of each, and why it is missing."""
 
 
 class RunArrays:
@@ -61,8 +61,8 @@ class RunArrays:
     @property
     def probe_steps(self) -> set[int]:
         """Steps at which any probe was taken."""
-        keys = [key for key in self.nodes if key.startswith("probes/") and key.endswith(PROBE_STEP)]
-        return {int(step) for key in keys for step in self.whole(key)[0]}
+        keys = [key for key in self.nodes if key.startswith("probes/") and key.endswith((PROBE_STEP, "/step"))]
+        return {int(step) for key in keys for step in np.atleast_2d(self.whole(key))[0]}
 
     def row(self, key: str, position: int, repeats: slice) -> Array:
         """One snapshot (repeat, ...) of some repeats; only the chunks that hold it are read."""
@@ -87,6 +87,8 @@ class RunArrays:
                     known.setdefault(int(label), dict(zip(columns, row, strict=True)))
         found: dict[str, tuple[str, Array, dict[str, str]]] = {}
         for name, long_name in STEP_COORDINATES.items():
+            if not all(name in known[label] for label in labels):
+                continue  # schema 1 knew no visits
             values = [known[label][name] for label in labels]
             array = np.asarray(values, dtype=object if name == "train_task" else None)
             found[name] = ("snapshot", array, {"long_name": long_name})

@@ -152,8 +152,8 @@ class Trainer:
                 "accuracy": float(correct.sum()) / images,
                 "gradient_norm": float(norm.mean()),
                 "learning_rate": self.learner.learning_rate,
+                "patched_images": at.patched,
             }
-            values["events"] = {"patched_images": at.patched}
         values["resources"] = self._resources(images)
         snapshot = self.snapshots.take(self.learner.network, at.epoch)
         at.step = recorder.log(train_task=phase.name, epoch=at.epoch, snapshot=snapshot, **values)

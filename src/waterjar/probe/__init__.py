@@ -12,7 +12,7 @@ except ModuleNotFoundError as _error:
     raise missing_extra("torch", "lab", "probes of live networks") from _error
 
 from waterjar.probe.hessian import sharpness
-from waterjar.probe.log import VARIABLES, ProbeLog
+from waterjar.probe.log import VARIABLES, record_probe
 from waterjar.probe.random_labels import RandomLabelFit, random_label_probe
 
-__all__ = ["VARIABLES", "ProbeLog", "RandomLabelFit", "random_label_probe", "sharpness"]
+__all__ = ["VARIABLES", "RandomLabelFit", "random_label_probe", "record_probe", "sharpness"]

@@ -14,7 +14,7 @@ from waterjar._version import NUMERICS_VERSION
 from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.arrays import fitting
 from waterjar.run.identity import identify, plain, text
-from waterjar.run.schema import JOINT, REASON, STEP_COORDINATES, Variable, variables_of
+from waterjar.run.schema import EVENT_COLUMNS, GROWING, JOINT, REASON, STEP_COORDINATES, Variable, variables_of
 
 Progress = dict[str, Any]
 """The coordinates of the last complete step; {"step": -1} before the first."""
@@ -30,6 +30,7 @@ def describe(
     data_fingerprint: str | None,
     unhashed: Sequence[str],
     eval_sizes: Mapping[str, int] | None = None,
+    labels: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """Check what a recorder is opened with, and reduce it to the plain data that stands in the run's root."""
     settings = {} if config is None else plain(config)
@@ -65,7 +66,18 @@ def describe(
         **({} if eval_sizes is None else {"eval_sizes": _eval_sizes(eval_sizes, sets)}),
         "probe_sets": probes,
         "classes": None if classes is None else names_of("classes", classes),
+        **({} if labels is None else {"labels": _labels(labels)}),
     }
+
+
+def _labels(labels: object) -> dict[str, list[str]]:
+    """Names along dimensions that the run would only count."""
+    if not isinstance(labels, Mapping):
+        raise WaterjarError(f"labels={brief(repr(labels))}: expected a mapping name of a dimension -> names along it")
+    for dim in labels:
+        if not isinstance(dim, str) or not _NAME.fullmatch(dim) or dim in _OURS:
+            raise WaterjarError(f"labels[{dim!r}]: expected a dimension such as stream, layer or head, none of ours")
+    return {dim: names_of(f"labels['{dim}']", names) for dim, names in labels.items()}
 
 
 def _eval_sizes(sizes: object, sets: Mapping[str, int]) -> dict[str, int]:
@@ -142,11 +154,13 @@ def advance(
     step: int | None,
     total_epoch: float | None,
     effective_epoch: float | None,
+    visit: int | None = None,
 ) -> Progress:
     """The coordinates of the step after `last`; what is not given follows from `epoch` and the task.
 
     `effective_epoch` counts epochs of the LAST task: 0 before it. An epoch of joint training uses every
-    sample of the last task once, so there it counts too.
+    sample of the last task once, so there it counts too. Another task begins another `visit`; that the same one is
+    visited again at once has to be said.
 
     >>> advance({"step": -1}, ["a", "b"], 3, "a", None, None, None)["effective_epoch"]
     0.0
@@ -156,17 +170,19 @@ def advance(
     epoch = finite("epoch", epoch)
     if epoch < 0:
         raise WaterjarError(f"epoch={epoch}: it starts at 0, the evaluation before any training")
+    visit = _visit(last, name, visit)
+    same = last.get("visit") == visit
     if total_epoch is None:  # epochs of a new task count on from where the one before ended
-        same = last.get("train_task") == name
         total_epoch = epoch + (last["total_epoch"] - last["epoch"] if same else last.get("total_epoch", 0.0))
     if effective_epoch is None:  # stands still while other tasks than the last one are trained
         effective_epoch = before = last.get("effective_epoch", 0.0)
         if index in (-1, len(tasks) - 1):
-            effective_epoch = epoch + (before - last["epoch"] if last.get("train_task") == name else before)
+            effective_epoch = epoch + (before - last["epoch"] if same else before)
     found = {
         "step": last["step"] + 1 if step is None else whole("step", step),
         "train_task": name,
         "train_task_index": index,
+        "visit": visit,
         "epoch": epoch,
         "total_epoch": finite("total_epoch", total_epoch),
         "effective_epoch": finite("effective_epoch", effective_epoch),
@@ -175,12 +191,25 @@ def advance(
         raise WaterjarError(
             f"step={found['step']} goes backwards: the last one is {last['step']}, {last['step'] + 1} would be next"
         )
-    keys = ("total_epoch", "effective_epoch", *(("epoch",) if last.get("train_task") == name else ()))
-    for key in keys:
+    for key in ("total_epoch", "effective_epoch", *(("epoch",) if same else ())):
         if found[key] < last.get(key, 0.0):
             before = f"it was {last[key]} at step {last['step']}" if key in last else "it starts at 0"
-            raise WaterjarError(f"{key}={found[key]} goes backwards: {before}")
+            again = f". To train {name} once more, say visit={visit + 1}" if key == "epoch" else ""
+            raise WaterjarError(f"{key}={found[key]} goes backwards: {before}{again}")
     return found
+
+
+def _visit(last: Progress, task: str, given: int | None) -> int:
+    """The stretch of training that a step belongs to: that of the step before, or the next one."""
+    before = last.get("visit", -1)
+    next_one = last.get("train_task") != task
+    if given is None:
+        return int(before + next_one)
+    visit = whole("visit", given)
+    allowed = (before + 1,) if next_one else (before, before + 1)
+    if visit not in allowed:
+        raise WaterjarError(f"visit={visit}: expected {' or '.join(map(str, allowed))}, visits are counted from 0 on")
+    return visit
 
 
 def is_number(value: object) -> bool:
@@ -194,7 +223,7 @@ def is_progress(value: Mapping[str, object]) -> bool:
     if step == -1:
         return True
     numbers = (value.get(key) for key in ("epoch", "total_epoch", "effective_epoch"))
-    is_whole = type(step) is int and 0 <= step < 2**63 and type(index) is int
+    is_whole = all(type(n) is int and -1 <= n < 2**63 for n in (step, index, value.get("visit")))
     return is_whole and isinstance(value.get("train_task"), str) and all(map(is_number, numbers))
 
 
@@ -234,33 +263,33 @@ def check_variables(variables: object) -> dict[str, Variable]:
     if not isinstance(variables, Mapping):
         raise WaterjarError(f"variables={variables!r}: expected a mapping 'group/name' -> Variable")
     for key, variable in variables.items():
-        group, _, name = str(key).partition("/")
+        group, _, name = str(key).rpartition("/")
         if not isinstance(variable, Variable):
             raise WaterjarError(f"variables['{key}'] is {type(variable).__name__}; expected a Variable")
+        top, below = group.partition("/")[::2]
+        if below and top != "probes":
+            raise WaterjarError(f"variables['{key}']: '{group}' is no group for a variable, but probes/<name> is")
+        layer_name(below or "probe")
         known = variables_of(group).get(name)
         if known is not None and known.dims != variable.dims:
             raise WaterjarError(
                 f"variables['{key}'] has the dimensions {variable.dims}; in the schema it has {known.dims}"
             )
-        taken = {
-            *STEP_COORDINATES,
-            "step",
-            "snapshot",
-            "event",
-            "event_step",
-            "kind",
-            "message",
-            *_LABELS,
-            *variable.dims,
-        }
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in taken or name.endswith(REASON):
-            raise WaterjarError(
-                f"variables['{key}']: '{name}' is no name for a variable: letters, digits, _; none of ours"
-            )
+        check_name(name, f"variables['{key}']", variable.dims)
     return dict(variables)
 
 
-_LABELS = ("eval_set", "eval_task", "repeat", "seed", "class", "layer", "layer_start", "layer_stop", "layer_shape")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_LABELS = ("eval_set", "eval_task", "repeat", "seed", "class", "layer_start", "layer_stop", "layer_shape", "example")
+_OURS = {*STEP_COORDINATES, *GROWING, *EVENT_COLUMNS, *_LABELS}
+
+
+def check_name(name: object, where: str, dims: Sequence[str] = ()) -> str:
+    """The name of a variable: one that the schema does not keep for itself."""
+    taken = {*_OURS, "layer", *dims}
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in taken or name.endswith(REASON):
+        raise WaterjarError(f"{where}: {name!r} is no name for a variable: letters, digits, _; none of ours")
+    return name
 
 
 def layer_name(name: object) -> str:

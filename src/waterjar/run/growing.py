@@ -75,8 +75,9 @@ class Series:
 
     A snapshot is a chunk of its own (or several, if large) and is forgotten once written. Rows of numbers per
     step share a raw chunk: a new row is written into its place, which no reader looks at before the root says
-    that the array is that long. That is ten times cheaper than replacing the file, and just as safe. Texts
-    share a chunk that is replaced; names of tasks only when they change: the rows to come are filled with them.
+    that the array is that long. That is ten times cheaper than replacing the file, and just as safe. Texts, and
+    rows per example, which are many bytes, share a packed chunk that is replaced; names of tasks only when they change:
+    the rows to come are filled with them.
 
     Raw chunks hold no checksum of their own, so the root keeps one of the visible rows of each (`crcs`).
     """
@@ -113,6 +114,9 @@ class Series:
             if slot == 0 or self._tail[slot] != row[()]:
                 self._tail[slot : None if self._fills_ahead else slot + 1] = row[()]
                 self._replace_tail()
+        elif not self.is_raw:
+            self._tail[slot] = row
+            self._replace_tail()
         else:
             self._tail[slot] = row
             data = self._tail[slot].tobytes()
@@ -184,6 +188,10 @@ class Series:
         return decode(self._store.get(name), self.metadata, name)[(length - 1) % self._rows]
 
 
+PACKED = ("examples",)
+"""Groups of steps whose rows are packed: they are many bytes, and the same ones again and again."""
+
+
 class GrowingGroup:
     """The arrays of one group that grow together along `dim`."""
 
@@ -210,7 +218,7 @@ class GrowingGroup:
             chunks = (1, *snapshot_chunks(inner, itemsize, storage.snapshot_chunk_bytes))
         else:
             chunks = (step_chunk(inner, itemsize, storage), *(max(1, size) for size in inner))
-        raw = dtype is not None and chunks[0] > 1
+        raw = dtype is not None and chunks[0] > 1 and self.name not in PACKED
         metadata = array_metadata((self.length, *inner), chunks, dtype, (self.dim, *dims), attributes, storage, raw=raw)
         self.series[name] = Series(f"{self.name}/{name}", metadata, store, digests)
         return self.series[name]

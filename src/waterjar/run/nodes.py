@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from waterjar.run.schema import GROUPS, GROWING, REASON, STEP_COORDINATES
+from waterjar.run.schema import GROUPS, GROWING, REASON, SCHEMA_VERSION, STEP_COORDINATES, variables_of
 
 Json = dict[str, Any]
 
@@ -56,7 +56,7 @@ def chunk_bytes(node: Json) -> int:
     return math.prod(shape) * np.dtype(node["data_type"]).itemsize
 
 
-def check_nodes(nodes: Mapping[str, Any], repeats: int) -> None:
+def check_nodes(nodes: Mapping[str, Any], repeats: int, schema: int = SCHEMA_VERSION) -> None:
     """Raise Fault unless every node is one that this package may have written, and those of a group fit together."""
     sizes: dict[tuple[str, str], int] = {}
     for key, node in nodes.items():
@@ -69,7 +69,8 @@ def check_nodes(nodes: Mapping[str, Any], repeats: int) -> None:
         if node["node_type"] != "array":
             continue
         _check_labels(key, name, node, nodes[parent]["attributes"].get("coordinates", "").split() if parent else [])
-        declared = GROUPS.get(parent.split("/", maxsplit=1)[0], {}).get(name.removesuffix(REASON))
+        known = variables_of(parent, schema) if parent.partition("/")[0] in GROUPS else {}
+        declared = known.get(name.removesuffix(REASON))
         if declared is not None and node["dimension_names"] != list(declared.dims):
             raise Fault(f"array {key!r} has the dimensions {node['dimension_names']}; expected {list(declared.dims)}")
         for dim, size in zip(node["dimension_names"], node["shape"], strict=True):

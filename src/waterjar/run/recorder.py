@@ -17,18 +17,19 @@ from typing import Any, Self
 from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run import ledger, seal
 from waterjar.run import resume as resuming
-from waterjar.run.arrays import fitting
 from waterjar.run.codec import Storage, storage_of
-from waterjar.run.coordinates import advance, check_variables, describe, flag, layer_name, whole
+from waterjar.run.coordinates import advance, check_variables, describe, flag, whole
 from waterjar.run.disk import as_path
+from waterjar.run.examples import Examples
 from waterjar.run.identity import text
+from waterjar.run.intake import SNAPSHOTS, Intake, Rows, Values
 from waterjar.run.provenance import collect, now
-from waterjar.run.rows import LayerTable, Row, flatten_parameters, snapshot_row, step_row
-from waterjar.run.schema import SCHEMA_VERSION, Variable, variables_of
+from waterjar.run.reader import Run
+from waterjar.run.rows import LayerTable
+from waterjar.run.schema import LEVELS, SCHEMA_VERSION, Variable
+from waterjar.run.source import source_of
 from waterjar.run.store import PRIVATE, ROOT, LocalStore
 from waterjar.run.writer import TreeWriter
-
-Values = Mapping[str, object]
 
 
 class Recorder:
@@ -43,7 +44,10 @@ class Recorder:
     tasks : names of the tasks in order of training, or their number.
     classes : class names, for variables per class.
     probe_sets : eval sets that snapshots cover; all of them by default.
+    labels : names along dimensions that are only counted otherwise, as {"stream": ["left", "right"]}.
     variables : more variables than the schema has, as {"group/name": Variable(...)}.
+    source : the sealed run that this one looks into, for probes of a training that is over: its path, or the run. A
+        study shows what is recorded here under /probes as if the source had it.
     storage : dtypes, compression, chunk sizes.
     data_fingerprint : hash of the data set, part of the identity.
     unhashed : more top-level config keys that do not change the numbers.
@@ -72,6 +76,7 @@ class Recorder:
         tasks: Sequence[str] | int = 1,
         classes: Sequence[str] | None = None,
         probe_sets: Sequence[str] | None = None,
+        labels: Mapping[str, Sequence[str]] | None = None,
         variables: Mapping[str, Variable] | None = None,
         storage: Storage | Mapping[str, Any] | None = None,
         data_fingerprint: str | None = None,
@@ -79,18 +84,19 @@ class Recorder:
         resume: bool = False,
         resume_at: int | None = None,
         provenance: bool = True,
+        source: str | os.PathLike[str] | Run | None = None,
     ) -> None:
         self.path = as_path(path)
-        self._variables = check_variables({} if variables is None else variables)
+        declared = check_variables({} if variables is None else variables)
         identity = describe(
-            config, seeds, eval_sets, tasks, classes, probe_sets, data_fingerprint, unhashed, eval_sizes
+            config, seeds, eval_sets, tasks, classes, probe_sets, data_fingerprint, unhashed, eval_sizes, labels
         )
+        if source is not None:
+            identity["source"] = source_of(source, identity)
         self.run_id: str = identity["run_id"]
         self.cell_id: str = identity["cell_id"]
-        self._eval_sets = list(identity["eval_sets"])
-        self._probe_sets: list[str] = identity["probe_sets"]
         self._tasks: list[str] = identity["tasks"]
-        self._repeats = len(identity["seeds"])
+        self.repeats = len(identity["seeds"])
         self.storage = storage_of(storage)
         self._store = LocalStore(self.path, sync=self.storage.sync)
         self._pid = os.getpid()
@@ -109,6 +115,7 @@ class Recorder:
                 identity["storage"] = self.storage.model_dump(mode="json")
                 self._writer = TreeWriter(self._store, self.storage, self._root_attributes(identity))
                 self._progress = {"step": -1}
+            self._intake = Intake(identity, declared, self.storage, self._writer)
             sessions = self._writer.attributes["provenance"]["sessions"]
             sessions.append({"started": now(), **(collect() if provenance else {})})
             self._writer.attributes["status"] = "recording"
@@ -153,39 +160,44 @@ class Recorder:
         epoch: float,
         train_task: str | int | None = None,
         step: int | None = None,
+        visit: int | None = None,
         total_epoch: float | None = None,
         effective_epoch: float | None = None,
         performance: Values | None = None,
         train: Values | None = None,
         expert: Values | None = None,
         resources: Values | None = None,
-        events: Values | None = None,
+        monitor: Values | None = None,
+        probes: Values | None = None,
+        examples: Values | None = None,
         snapshot: Values | None = None,
     ) -> int:
         """Record one complete step and return its label.
 
         `epoch` counts within the task; step 0 (epoch 0) is the evaluation before any training. `total_epoch`
-        and `effective_epoch` follow from it unless given. `performance={"accuracy": x}` takes an array
-        (eval_set, repeat), dimensions of size 1 left out at will, or a mapping eval_set -> value.
+        and `effective_epoch` follow from it unless given. Another task than before begins another visit; give `visit`
+        only to train the same one again at once. `performance={"accuracy": x}` takes an array (eval_set, repeat),
+        dimensions of size 1 left out at will, or a mapping eval_set -> value. `monitor` takes numbers per repeat by any
+        name, `probes` what `probe()` takes, by the name of the probe, `examples` what `waterjar.judge_examples` gives.
         `snapshot` takes what `snapshot()` takes and becomes visible together with the step.
         """
         self._check_writable()
-        at = advance(self._progress, self._tasks, epoch, train_task, step, total_epoch, effective_epoch)
+        at = advance(self._progress, self._tasks, epoch, train_task, step, total_epoch, effective_epoch, visit)
         given = {
             "performance": performance,
             "train": train,
             "expert": expert,
             "resources": resources,
-            "events": events,
+            "monitor": monitor,
+            "probes": probes,
+            "examples": examples,
         }
-        rows = {group: self._step_rows(group, values) for group, values in given.items() if values is not None}
-        rows = {group: found for group, found in rows.items() if found}
-        shots, table = self._snapshot_rows({} if snapshot is None else snapshot)
+        rows, of_rows = self._intake.steps(given)
+        shots, table, of_shots = self._intake.snapshot({} if snapshot is None else snapshot)
         if not rows and not shots:
-            raise WaterjarError(
-                "log() got no values: give at least one of performance, train, expert, resources, events"
-            )
+            raise WaterjarError(f"log() got no values: give at least one of {', '.join(given)}")
         with self._writer.transaction(progress=at):
+            self._keep_examples(of_rows, of_shots)
             for group, group_rows in rows.items():
                 self._writer.append(group, "step", at, group_rows)
             self._append_snapshot(shots, table, at)
@@ -198,23 +210,40 @@ class Recorder:
         features: Values | None = None,
         weights: object = None,
         attention: Values | None = None,
+        attribution: Values | None = None,
         streams: Values | None = None,
+        outputs: Values | None = None,
     ) -> None:
-        """Record features and weights of the last logged step; visible when this returns.
+        """Record arrays of the last logged step; visible when this returns.
 
         `features` maps a layer name to an array (repeat, eval_set, sample, unit) or to {eval_set: array};
-        `weights` is (repeat, param) or a mapping name -> array, such as a state_dict. To make a snapshot and
-        its step one unit, pass these to `log(snapshot=...)` instead.
+        `weights` is (repeat, param) or a mapping name -> array, such as a state_dict; `attention` maps cls, rollout ...
+        to arrays over all layers, or a layer to such a mapping where layers differ in heads or tokens; `attribution` a
+        method to its maps; `streams` logits, routes ... to arrays; `outputs` logits to {eval_set: (repeat, sample,
+        class)}. To make a snapshot and its step one unit, pass these to `log(snapshot=...)` instead.
         """
-        self._check_writable()
-        if self.last_step < 0:
-            raise WaterjarError("snapshot() before the first log(): log the step it belongs to first")
-        given = {"features": features, "weights": weights, "attention": attention, "streams": streams}
-        shots, table = self._snapshot_rows({key: value for key, value in given.items() if value is not None})
+        self._check_begun("snapshot()")
+        arrays = (features, weights, attention, attribution, streams, outputs)
+        given = {key: value for key, value in zip(SNAPSHOTS, arrays, strict=True) if value is not None}
+        shots, table, examples = self._intake.snapshot(given)
         if not shots:
-            raise WaterjarError("snapshot() got nothing: give at least one of features, weights, attention, streams")
+            raise WaterjarError(f"snapshot() got nothing: give at least one of {', '.join(SNAPSHOTS)}")
         with self._writer.transaction():
+            self._keep_examples(examples)
             self._append_snapshot(shots, table, self._progress)
+
+    def probe(self, name: str, found: object) -> None:
+        """Record what a probe found at the last logged step: a number per repeat, or several by their names.
+
+        Each probe is a group of its own, `/probes/<name>`, by step; `waterjar.missing(reason)` where it found nothing.
+        """
+        self._check_begun("probe()")
+        rows, _ = self._intake.steps({"probes": {name: found}})
+        if not rows:
+            raise WaterjarError(f"probe({name!r}) found nothing: expected a number per repeat, or a mapping of some")
+        with self._writer.transaction():
+            for group, group_rows in rows.items():
+                self._writer.append(group, "step", self._progress, group_rows)
 
     def once(self, group: str, **arrays: object) -> None:
         """Record arrays that do not change: `once("probe_samples", label=...)`, `once("weights", initial=...)`.
@@ -222,28 +251,26 @@ class Recorder:
         Doing it again with the same values (a resumed script does) changes nothing.
         """
         self._check_writable()
-        rows: dict[str, Row] = {}
-        table: LayerTable | None = None
-        for name, value in arrays.items():
-            variable = self._variable(group, name, ("repeat", "eval_set"))
-            if (group, name) == ("weights", "initial") and isinstance(value, Mapping):
-                value, table = flatten_parameters(value, self._repeats)  # noqa: PLW2901
-            sizes = self._sizes(group, self._probe_sets)
-            label = f"{group}['{name}']"
-            with fitting(label):
-                rows[name] = snapshot_row(value, variable, sizes, self._probe_sets, label, "keep")
+        rows, table, examples = self._intake.once(group, arrays)
         with self._writer.transaction():
+            self._keep_examples(examples)
             if table is not None:
                 self._writer.put_layers(table)
             for name, row in rows.items():
                 self._writer.put_static(group, name, row.values, row.dims, row.variable.attributes)
 
-    def event(self, kind: str, message: str) -> None:
-        """Note something that happened at the last logged step (or before the first one)."""
+    def event(self, kind: str, message: str, *, level: str = "info", repeat: int | None = None) -> None:
+        """Note something that happened at the last logged step (or before the first one), to one repeat or all."""
         self._check_writable()
+        if level not in LEVELS:
+            raise unknown_name("level of an event", level, LEVELS)
+        place = -1 if repeat is None else whole("repeat", repeat)
+        if not (repeat is None or 0 <= place < self.repeats):
+            raise WaterjarError(f"repeat={place}: expected one from 0 to {self.repeats - 1}")
         texts = {"kind": text("kind of an event", kind), "message": text("message of an event", message)}
+        about = {"event_step": self.last_step, "time": time.time(), "event_repeat": place, "level": level, **texts}
         with self._writer.transaction():
-            self._writer.append("events", "event", {"event_step": self.last_step, **texts}, {})
+            self._writer.append("events", "event", about, {})
 
     def sync(self) -> None:
         """Wait until all that was recorded is on the disk: before a checkpoint of your own is written, for instance.
@@ -309,67 +336,21 @@ class Recorder:
                 "record in the process that opened it"
             )
 
-    def _variable(self, group: str, name: str, first: tuple[str, ...]) -> Variable:
-        known = {key.partition("/")[2]: v for key, v in self._variables.items() if key.partition("/")[0] == group}
-        known = {**variables_of(group), **known}
-        fitting = {key: variable for key, variable in known.items() if variable.dims[0] in first}
-        if name not in fitting:
-            hint = f"Declare others with Recorder(variables={{'{group}/{name}': Variable(...)}})"
-            raise unknown_name(f"{group}: variable", name, fitting, hint)
-        return fitting[name]
+    def _check_begun(self, call: str) -> None:
+        self._check_writable()
+        if self.last_step < 0:
+            raise WaterjarError(f"{call} before the first log(): log the step it belongs to first")
 
-    def _sizes(self, group: str, eval_sets: Sequence[str]) -> dict[str, int]:
-        return {**self._writer.sizes(group), "repeat": self._repeats, "eval_set": len(eval_sets)}
+    def _keep_examples(self, *found: Examples | None) -> None:
+        """Remember which examples are recorded, from the first rows of them on."""
+        for examples in found:
+            if examples and "example_sets" not in self._writer.attributes:
+                self._writer.attributes["example_sets"] = examples
+            elif examples and examples != self._writer.attributes["example_sets"]:
+                before = self._writer.attributes["example_sets"]
+                raise WaterjarError(f"examples are {examples}; expected {before}, as before")
 
-    def _step_rows(self, group: str, values: Values) -> dict[str, Row]:
-        if not isinstance(values, Mapping):
-            raise WaterjarError(f"{group}={values!r}: expected a mapping name -> values")
-        sizes = self._sizes(group, self._eval_sets)
-        rows: dict[str, Row] = {}
-        for name, value in values.items():
-            variable = self._variable(group, name, ("step",))
-            if "eval_set" in variable.dims and not self._eval_sets:
-                raise WaterjarError(
-                    f"{group}['{name}'] is per eval_set, but the run has none: open it with eval_sets=[...]"
-                )
-            label = f"{group}['{name}']"
-            with fitting(label):
-                rows[name] = step_row(value, variable, sizes, self._eval_sets, label, self.storage.step_dtype)
-            sizes |= dict(zip(rows[name].dims, rows[name].values.shape, strict=True))
-        return rows
-
-    def _snapshot_rows(self, given: Values) -> tuple[dict[str, dict[str, Row]], LayerTable | None]:
-        shots: dict[str, dict[str, Row]] = {}
-        table: LayerTable | None = None
-        if not isinstance(given, Mapping):
-            raise WaterjarError(f"snapshot={type(given).__name__}: expected a mapping features, weights ... -> arrays")
-        for group, value in given.items():
-            if group not in ("features", "weights", "attention", "streams"):
-                raise unknown_name("snapshot", group, ("features", "weights", "attention", "streams"))
-            if group == "weights":
-                array: object = value
-                if isinstance(value, Mapping):
-                    array, table = flatten_parameters(value, self._repeats)
-                    self._writer.check_layers(table)
-                shots[group] = {"weights": self._shot(group, "weights", array)}
-            elif not isinstance(value, Mapping):
-                raise WaterjarError(f"{group}={type(value).__name__}: expected a mapping name -> array")
-            elif group == "features":
-                for layer, array in value.items():
-                    shots[f"features/{layer_name(layer)}"] = {
-                        "features": self._shot(f"features/{layer}", "features", array)
-                    }
-            else:
-                shots[group] = {name: self._shot(group, name, array) for name, array in value.items()}
-        return shots, table
-
-    def _shot(self, group: str, name: str, value: object) -> Row:
-        variable = self._variable(group.split("/", maxsplit=1)[0], name, ("snapshot",))
-        sizes = self._sizes(group, self._probe_sets)
-        with fitting(group):
-            return snapshot_row(value, variable, sizes, self._probe_sets, group, self.storage.snapshot_dtype)
-
-    def _append_snapshot(self, shots: dict[str, dict[str, Row]], table: LayerTable | None, at: dict[str, Any]) -> None:
+    def _append_snapshot(self, shots: Rows, table: LayerTable | None, at: dict[str, Any]) -> None:
         if table is not None:
             self._writer.put_layers(table)
         for group, rows in shots.items():

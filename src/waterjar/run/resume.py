@@ -16,12 +16,13 @@ from waterjar.run.codec import Json, Storage
 from waterjar.run.coordinates import Progress, is_progress
 from waterjar.run.growing import GrowingGroup, Series
 from waterjar.run.root import DamagedError, read_array, read_root
-from waterjar.run.schema import GROWING, STEP_COORDINATES
+from waterjar.run.schema import GROWING, SCHEMA_VERSION, STEP_COORDINATES
 from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, SYNCED, LocalStore, sha256
 from waterjar.run.writer import TreeWriter, expected_files
 
 _LOG = logging.getLogger(__name__)
 _MUST_AGREE = ("run_id", "seeds", "tasks", "eval_sets", "probe_sets", "classes")
+_MAY_BE_ABSENT = ("labels", "source")
 
 
 def restore(
@@ -34,14 +35,19 @@ def restore(
     if attributes["status"] == "sealed":
         ledger.ensure(store.path, attributes["run_id"])
         raise WaterjarError(f"{store.path} is sealed: it is complete and cannot be changed. Record to another path")
+    if attributes["waterjar_schema"] != SCHEMA_VERSION:
+        raise WaterjarError(
+            f"{store.path} was begun by an earlier waterjar (schema {attributes['waterjar_schema']}, this one writes "
+            f"{SCHEMA_VERSION}): it can be read, not resumed. Record it anew to another path"
+        )
     faults = [key for key in _MUST_AGREE if key not in attributes]
     faults += [] if is_progress(attributes["progress"]) else ["progress"]
     if faults:
         raise DamagedError(store.path, f"{store.path} is damaged: its {ROOT} lacks a valid {', '.join(faults)}")
-    for key in _MUST_AGREE:
-        if attributes[key] != identity[key]:
+    for key in (*_MUST_AGREE, *_MAY_BE_ABSENT):
+        if attributes.get(key) != identity.get(key):
             raise WaterjarError(
-                f"{store.path} is another run: its {key} is {attributes[key]!r}, not {identity[key]!r}. "
+                f"{store.path} is another run: its {key} is {attributes.get(key)!r}, not {identity.get(key)!r}. "
                 "Resume with what it was started with, or record to another path"
             )
     broken = damage(store.path, root)

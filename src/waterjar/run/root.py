@@ -64,6 +64,10 @@ def _has_sessions(value: Any) -> bool:
     return isinstance(sessions, list) and bool(sessions) and all(isinstance(one, dict) for one in sessions)
 
 
+def _names_a_run(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("run_id", "root_hash"))
+
+
 def _checksums(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_list_of(int), value.values()))
 
@@ -88,6 +92,10 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
     "checks": _checksums,
     "data_fingerprint": lambda value: value is None or isinstance(value, str),
     "identity": lambda value: isinstance(value, dict) and _list_of(str)(value.get("unhashed")) and "numerics" in value,
+    "labels": lambda value: isinstance(value, dict) and all(map(_list_of(str), value.values())),
+    "example_sets": _numbers_by_name,
+    "source": _names_a_run,
+    "migrated_from": _names_a_run,
 }
 """What the root says of a run, and what it must look like. Earlier versions lacked some of the second kind."""
 
@@ -153,7 +161,7 @@ def _check(path: Path, root: Json, is_whole: bool) -> None:
         if identify(*of, about["unhashed"], about["numerics"]) != (attributes["run_id"], attributes["cell_id"]):
             raise DamagedError(path, f"{path} is damaged: its run_id is not that of its config, seeds and data")
     try:
-        check_nodes(consolidated["metadata"], len(attributes["seeds"]))
+        check_nodes(consolidated["metadata"], len(attributes["seeds"]), attributes["waterjar_schema"])
     except Fault as fault:
         raise DamagedError(path, f"{path} is damaged: {fault}") from None
 

@@ -33,6 +33,14 @@ class Masked:
     reason: Missing
 
 
+@dataclass(frozen=True)
+class Reasoned:
+    """Values with the code of why each is missing, 0 where it is not."""
+
+    values: Array
+    codes: NDArray[np.uint8]
+
+
 @fitting("masked values")
 def masked(values: object, where: object, reason: str) -> Masked:
     """Log this instead of an array of which some elements are not there: NaN at `where`, and why.
@@ -118,13 +126,15 @@ def _check_eval_sets(value: Mapping[Any, object], dims: tuple[str, ...], eval_se
 
 def _part(value: object, dims: tuple[str, ...], sizes: Sizes, name: str) -> tuple[Array, NDArray[np.uint8]]:
     """Values in full shape as float64, and why some are missing so far."""
-    array = value.values if isinstance(value, Masked) else to_numpy(value, name)
+    array = value.values if isinstance(value, Masked | Reasoned) else to_numpy(value, name)
     values = fit(array, dims, sizes, name).astype(np.float64)
     if array.dtype.kind in "iu" and (values.astype(array.dtype) != fit(array, dims, sizes, name)).any():
         raise WaterjarError(f"{name} holds a whole number beyond 2**53, which float64 would round")
     reasons = np.zeros(values.shape, np.uint8)
     if isinstance(value, Masked):
         reasons[fit(value.where, dims, sizes, name)] = value.reason.code
+    elif isinstance(value, Reasoned):
+        reasons = np.where(np.isnan(values), fit(value.codes, dims, sizes, name), 0).astype(np.uint8)
     return values, reasons
 
 

@@ -2,24 +2,28 @@
 
 A run is one Zarr v3 group. Three kinds of groups live in it, told apart by their first dimension:
 
-- `step` groups grow by one row with every `Recorder.log`;
+- `step` groups grow by one row with every `Recorder.log` that has something for them;
 - `snapshot` groups grow by one row with every snapshot;
 - the `event` group grows by one row with every `Recorder.event`.
 
-Arrays without one of these three dimensions are written once.
+Arrays without one of these three dimensions are written once. What an earlier schema had otherwise stands in
+`_EARLIER`: its runs are read as they were written.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from waterjar.errors import WaterjarError, unknown_name
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised when a reader of the old schema would misread the new one."""
 
 Direction = Literal["higher", "lower", "none"]
+
+ABSENT = 255
+"""In a flag per example: nobody looked."""
 
 MEANINGS = {
     "present": "the value is there",
@@ -88,6 +92,8 @@ class Variable:
     direction: Direction = "none"
     accuracy: bool = False
     """Whether its numbers are accuracies, which lie in [0, 1]: a recorder refuses others."""
+    is_flag: bool = False
+    """Whether it is yes or no per example: kept in a byte, 255 where nobody looked."""
 
     def __post_init__(self) -> None:
         if not self.dims or not all(isinstance(dim, str) and dim for dim in self.dims):
@@ -96,14 +102,18 @@ class Variable:
             raise WaterjarError(f"dims {self.dims} lack 'repeat': a snapshot is kept per repeat")
 
     @property
-    def attributes(self) -> dict[str, str]:
+    def attributes(self) -> dict[str, Any]:
         """What every reader finds beside the array."""
-        return {"long_name": self.long_name, "units": self.units, "direction": self.direction}
+        about: dict[str, Any] = {"long_name": self.long_name, "units": self.units, "direction": self.direction}
+        if self.is_flag:
+            about |= {"flag_values": [0, 1, ABSENT], "flag_meanings": "no yes nobody_looked"}
+        return about
 
 
 _EVAL = ("step", "eval_set", "repeat")
 _BY_CLASS = ("step", "eval_set", "class", "repeat")
-_STEP = ("step", "repeat")
+STEP = ("step", "repeat")
+_SAMPLE = ("snapshot", "repeat", "eval_set", "sample")
 
 
 def _accuracy(dims: tuple[str, ...], long_name: str) -> Variable:
@@ -124,15 +134,16 @@ _PERFORMANCE = {
 GROUPS: dict[str, dict[str, Variable]] = {
     "performance": _PERFORMANCE,
     "train": {
-        "loss": Variable(_STEP, "mean training loss since the step before", "nat", "lower"),
-        "accuracy": _accuracy(_STEP, "training accuracy since the step before"),
-        "learning_rate": Variable(_STEP, "learning rate"),
-        "gradient_norm": Variable(_STEP, "norm of the gradient of the training loss"),
+        "loss": Variable(STEP, "mean training loss since the step before", "nat", "lower"),
+        "accuracy": _accuracy(STEP, "training accuracy since the step before"),
+        "learning_rate": Variable(STEP, "learning rate"),
+        "gradient_norm": Variable(STEP, "norm of the gradient of the training loss"),
+        "patched_images": Variable(STEP, "training images with the shortcut since the step before", "image"),
     },
     "expert": {
         **_PERFORMANCE,
-        "train_accuracy": _accuracy(_STEP, "training accuracy of the task's fresh network"),
-        "train_loss": Variable(_STEP, "training loss of the task's fresh network", "nat", "lower"),
+        "train_accuracy": _accuracy(STEP, "training accuracy of the task's fresh network"),
+        "train_loss": Variable(STEP, "training loss of the task's fresh network", "nat", "lower"),
     },
     "resources": {
         "seconds": Variable(("step",), "wall time since the step before", "s", "lower"),
@@ -149,9 +160,19 @@ GROUPS: dict[str, dict[str, Variable]] = {
         "buffer_bytes": Variable(("step",), "bytes held by the learner beside its weights", "byte", "lower"),
         "flops": Variable(("step",), "floating-point operations since the step before", "1", "lower"),
     },
-    "events": {
-        "patched_images": Variable(_STEP, "training images with the shortcut since the step before", "image"),
+    "examples": {
+        "correct": Variable(("step", "repeat", "example"), "whether the example is classified right", is_flag=True),
+        "margin": Variable(
+            ("step", "repeat", "example"), "logit of the label less the largest other; infinite beyond the dtype"
+        ),
+        "label": Variable(("repeat", "example"), "label of the example"),
+        "sample_index": Variable(("repeat", "example"), "index of the example in its data set"),
     },
+    "outputs": {
+        "logits": Variable(("snapshot", "repeat", "example", "class"), "logits of the network, example by example"),
+    },
+    "monitor": {},
+    "events": {},
     "features": {
         "features": Variable(("snapshot", "repeat", "eval_set", "sample", "unit"), "activations of a layer"),
     },
@@ -160,33 +181,74 @@ GROUPS: dict[str, dict[str, Variable]] = {
         "initial": Variable(("repeat", "param"), "all parameters before any training"),
     },
     "attention": {
-        "cls": Variable(
-            ("snapshot", "repeat", "eval_set", "sample", "layer", "head", "token"),
-            "attention of the class token to every token",
-        ),
+        "cls": Variable((*_SAMPLE, "layer", "head", "token"), "attention of the class token to every token"),
+        "rollout": Variable((*_SAMPLE, "token"), "attention of the class token, rolled out over all layers"),
+        "prefix_mass": Variable((*_SAMPLE, "layer", "head"), "attention of the class token to all prefix tokens"),
+        "value_norm": Variable((*_SAMPLE, "layer", "head", "token"), "norm of the value of every token"),
+        "token_share": Variable(("repeat", "eval_set", "sample", "token"), "share of a token that the shortcut covers"),
+    },
+    "attribution": {
+        "map": Variable((*_SAMPLE, "row", "column"), "how much each place of the image counts"),
     },
     "streams": {
-        "logits": Variable(("snapshot", "repeat", "stream", "sample", "class"), "logits of each stream"),
-        "collective_logits": Variable(("snapshot", "repeat", "sample", "class"), "logits of the collective"),
-        "routing": Variable(("snapshot", "repeat", "sample", "stream"), "weight of each stream"),
+        "logits": Variable((*_SAMPLE, "stream", "class"), "logits of each stream"),
+        "collective_logits": Variable((*_SAMPLE, "class"), "logits of the collective"),
+        "pooled": Variable((*_SAMPLE, "stream", "unit"), "pooled features of each stream"),
+        "route_index": Variable((*_SAMPLE, "stream", "slot", "route"), "which routes each slot takes, the first first"),
+        "route_weight": Variable((*_SAMPLE, "stream", "slot", "route"), "weight of these routes"),
+        "fingerprint": Variable(("snapshot", "repeat", "stream", "component"), "fingerprint of each stream"),
+        "affinity": Variable((*_SAMPLE, "stream", "anchor"), "affinity of each stream to each anchor, by the input"),
+        "anchor_affinity": Variable(("snapshot", "repeat", "stream", "anchor"), "the same where no input changes it"),
     },
     "probe_samples": {
         "label": Variable(("repeat", "eval_set", "sample"), "label of the sample"),
         "sample_index": Variable(("repeat", "eval_set", "sample"), "index of the sample in its data set"),
         "region": Variable(("repeat", "eval_set", "sample", "edge"), "box of the shortcut", "pixel"),
+        "has_shortcut": Variable(("repeat", "eval_set", "sample"), "whether the sample carries the shortcut"),
         "task_class": Variable(("repeat", "task", "task_label"), "class of the data set behind each label of a task"),
     },
     "probes": {},
 }
-"""The groups and what may stand in each; `Recorder(variables=...)` declares more."""
+"""The groups and what may stand in each; `Recorder(variables=...)` declares more. Those without any take every name."""
+
+_EARLIER: dict[int, dict[str, dict[str, Variable]]] = {
+    1: {
+        "train": {name: variable for name, variable in GROUPS["train"].items() if name != "patched_images"},
+        "events": {"patched_images": GROUPS["train"]["patched_images"]},
+        "streams": {
+            "logits": Variable(("snapshot", "repeat", "stream", "sample", "class"), "logits of each stream"),
+            "collective_logits": Variable(("snapshot", "repeat", "sample", "class"), "logits of the collective"),
+            "routing": Variable(("snapshot", "repeat", "sample", "stream"), "weight of each stream"),
+        },
+        "examples": {},
+        "outputs": {},
+        "attribution": {},
+    },
+}
+"""By schema, the groups that it had otherwise."""
+
+BY_LAYER = ("features", "attention", "attribution")
+"""Groups with a group below for every layer (or method): what stands there has no dimension `layer`."""
 
 STEP_COORDINATES = {
     "train_task": "name of the task in training, or joint",
     "train_task_index": "position of that task in the order of training, -1 for joint",
+    "visit": "stretch of training on one task, counted from 0: a task that is trained again has another one",
     "epoch": "epochs of the task in training",
     "total_epoch": "epochs since the start",
     "effective_epoch": "samples of the last task consumed / its train size",
 }
+
+EVENT_COLUMNS = {
+    "event_step": "last step before it, -1 before the first",
+    "time": "when it happened",
+    "event_repeat": "repeat that it concerns, -1 for all",
+    "level": "info, warning or error",
+    "kind": "what kind of event",
+    "message": "what happened",
+}
+LEVELS = ("info", "warning", "error")
+TIME_UNITS = "seconds since 1970-01-01"
 
 GROWING = ("step", "snapshot", "event")
 """First dimensions of arrays that grow."""
@@ -194,10 +256,25 @@ GROWING = ("step", "snapshot", "event")
 JOINT = "joint"
 """The `train_task` of steps in which all tasks are trained at once."""
 
+TRAIN = "train"
+"""The set of /examples that is a fixed choice of the training data; it need not be an evaluation set."""
 
-def variables_of(group: str) -> dict[str, Variable]:
-    """The variables of a group; every layer below `features/` has those of `features`."""
-    top = group.split("/", maxsplit=1)[0] if isinstance(group, str) else ""
+
+def variables_of(group: str, schema: int = SCHEMA_VERSION) -> dict[str, Variable]:
+    """The variables of a group; one below `features/` has those of `features`, one of a layer no dimension `layer`.
+
+    >>> variables_of("attention/block3")["cls"].dims[-2:]
+    ('head', 'token')
+    """
+    top, _, below = group.partition("/") if isinstance(group, str) else ("", "", "")
     if top not in GROUPS:
         raise unknown_name("group", group, GROUPS)
-    return GROUPS[top]
+    found = _EARLIER.get(schema, {}).get(top, GROUPS[top])
+    if not below or top not in BY_LAYER:
+        return found
+    return {name: replace(v, dims=tuple(dim for dim in v.dims if dim != "layer")) for name, v in found.items()}
+
+
+def takes_every_name(group: str) -> bool:
+    """Whether a group takes numbers per step by any name: /monitor, and /probes by the name of the probe."""
+    return group == "monitor" or group.startswith("probes/")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from waterjar.run.reader import Run
 
 _LARGEST_FILE = 2**34
+_OF_THE_OCCASION = ("resources/", "events/time/")
 State = Literal["sealed", "open", "tampered"]
 
 
@@ -81,9 +82,9 @@ def close(store: LocalStore, writer: TreeWriter) -> str:
 def content_hash(digests: dict[str, str]) -> str:
     """Hash of the recorded numbers alone: equal for two runs with the same bits, whenever and wherever they ran.
 
-    The root (provenance, times) and /resources (seconds, memory) are left out.
+    The root (provenance, times), /resources (seconds, memory) and the times of events are left out.
     """
-    lines = [f"{digests[key]}  {key}\n" for key in sorted(digests) if not key.startswith("resources/")]
+    lines = [f"{digests[key]}  {key}\n" for key in sorted(digests) if not key.startswith(_OF_THE_OCCASION)]
     return sha256("".join(lines).encode())
 
 

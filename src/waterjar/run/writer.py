@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
 from waterjar.run.codec import Json, Storage, array_metadata, group_metadata, snapshot_chunks
-from waterjar.run.growing import GrowingGroup, Series, chunk_key, places, write_blocks
+from waterjar.run.growing import PACKED, GrowingGroup, Series, chunk_key, places, write_blocks
 from waterjar.run.rows import LayerTable, Row
-from waterjar.run.schema import GROWING, REASON, REASONS, STEP_COORDINATES, flags
+from waterjar.run.schema import EVENT_COLUMNS, GROWING, REASON, REASONS, STEP_COORDINATES, TIME_UNITS, flags
 from waterjar.run.stamped import BLANK, stamp, to_json
 from waterjar.run.store import LocalStore, sha256
 
@@ -22,7 +22,14 @@ Array = NDArray[Any]
 _NOT_RECORDED = np.uint8(REASONS.index("not_recorded"))
 CHECKSUM = b'{"attributes":{"checksum":"'
 """How a root begins: what follows is a checksum over all of it (see `stamped`)."""
-_SNAPSHOT_GROUPS = ("features", "weights", "attention", "streams", "probe_samples")
+_SNAPSHOT_GROUPS = ("features", "weights", "attention", "attribution", "streams", "probe_samples")
+_COLUMNS: dict[str, np.dtype[Any] | None] = {
+    **{key: np.dtype(np.int64) for key in ("step", "snapshot", "event", "train_task_index", "visit")},
+    **{key: np.dtype(np.int64) for key in ("event_step", "event_repeat")},
+    **{key: np.dtype(np.float64) for key in ("epoch", "total_epoch", "effective_epoch", "time")},
+    **dict.fromkeys(("train_task", "level", "kind", "message")),
+}
+"""The dtype of what labels a row; None for text."""
 
 
 class TreeWriter:
@@ -80,7 +87,7 @@ class TreeWriter:
 
     def sizes(self, group: str) -> dict[str, int]:
         """Sizes of the dimensions of a group, as far as its arrays show them."""
-        found: dict[str, int] = {}
+        found = {dim: len(names) for dim, names in self.attributes.get("labels", {}).items()}
         if self.attributes["classes"] is not None:
             found["class"] = len(self.attributes["classes"])
         for key, node in self.nodes.items():
@@ -91,8 +98,10 @@ class TreeWriter:
     def append(self, name: str, dim: str, coordinates: Json, rows: dict[str, Row]) -> None:
         """Add one row to a group; it counts from the end of the transaction."""
         group = self._growing(name, dim)
-        if dim == "snapshot":
-            self._check_snapshot(group, coordinates, rows)
+        if dim != "event":
+            self._check_is_next(group, coordinates["step"])
+        if dim == "snapshot" or name in PACKED:
+            self._check_complete(group, rows)
         for key, value in coordinates.items():
             label = dim if (key == "step" and dim == "snapshot") else key
             group.series[label].put_row(
@@ -121,20 +130,16 @@ class TreeWriter:
         if (name, dim) in self.groups:
             return self.groups[name, dim]
         group = self.groups[name, dim] = GrowingGroup(name, dim)
-        integer, real = np.dtype(np.int64), np.dtype(np.float64)
-        kinds: dict[str, np.dtype[Any] | None] = {dim: integer}
-        if dim == "event":
-            kinds |= {"event_step": integer, "kind": None, "message": None}
-        else:
-            kinds |= {"train_task": None, "train_task_index": integer}
-            kinds |= dict.fromkeys(("epoch", "total_epoch", "effective_epoch"), real)
-        for key, dtype in kinds.items():
-            attributes = {"long_name": STEP_COORDINATES.get(key, key)}
-            if dtype is real:
+        columns = EVENT_COLUMNS if dim == "event" else STEP_COORDINATES
+        for key in (dim, *columns):
+            attributes = {"long_name": columns.get(key, key)}
+            if key.endswith("epoch"):
                 attributes["units"] = "epoch"
-            self._add_series(group, key, (), (), dtype, attributes)
+            elif key == "time":
+                attributes["units"] = TIME_UNITS
+            self._add_series(group, key, (), (), _COLUMNS[key], attributes)
         if dim != "event":
-            self._mark_coordinates(name, [key for key in kinds if key != dim])
+            self._mark_coordinates(name, list(columns))
         return group
 
     def _add_series(
@@ -167,25 +172,26 @@ class TreeWriter:
         dims = tuple(series.metadata["dimension_names"][1:])
         return self._add_series(group, key + REASON, series.inner, dims, np.dtype(np.uint8), flags(key))
 
-    def _check_snapshot(self, group: GrowingGroup, coordinates: Json, rows: dict[str, Row]) -> None:
-        if group in self._advanced or (group.length and coordinates["step"] <= self._last_snapshot(group)):
-            raise WaterjarError(f"step {coordinates['step']} has a snapshot of {group.name} already: one a step")
+    def _check_is_next(self, group: GrowingGroup, step: int) -> None:
+        what = f"a snapshot of {group.name}" if group.dim == "snapshot" else group.name
+        if group in self._advanced or (group.length and step <= self._last_label(group)):
+            raise WaterjarError(f"step {step} has {what} already: one a step")
+
+    def _check_complete(self, group: GrowingGroup, rows: dict[str, Row]) -> None:
+        """Refuse a row that is not of the kind of the first: nothing fills it up."""
         if not group.length:
             return
+        what = f"snapshot of {group.name}" if group.dim == "snapshot" else group.name
         variables = [key for key, s in group.series.items() if len(s.inner) > 0]
         if set(variables) != set(rows):
-            raise WaterjarError(
-                f"snapshot of {group.name} has {sorted(rows)}; {sorted(variables)} as in the first one is right"
-            )
+            raise WaterjarError(f"{what} has {sorted(rows)}; expected {sorted(variables)} as in the first one")
         for key, row in rows.items():
             first = group.series[key].metadata["data_type"]
             if row.values.dtype.name != first:
-                raise WaterjarError(
-                    f"{group.name} has dtype {row.values.dtype.name}; {first} as in the first snapshot is right"
-                )
+                raise WaterjarError(f"{what} has dtype {row.values.dtype.name}; expected {first} as in the first one")
 
-    def _last_snapshot(self, group: GrowingGroup) -> int:
-        return int(group.series["snapshot"].last(group.length))
+    def _last_label(self, group: GrowingGroup) -> int:
+        return int(group.series[group.dim].last(group.length))
 
     def put_static(
         self,
@@ -238,6 +244,12 @@ class TreeWriter:
             elif dim == "class":
                 names = root["classes"]
                 labels["class"] = (range(size) if names is None else names, "class")
+            elif dim == "example":
+                counts = root["example_sets"]
+                labels["eval_set"] = ([name for name, count in counts.items() for _ in range(count)], "evaluation set")
+                labels["sample"] = ([i for count in counts.values() for i in range(count)], "position in its set")
+            elif dim in root.get("labels", {}):
+                labels[dim] = (root["labels"][dim], dim)
             for key, (values, long_name) in labels.items():
                 if f"{group}/{key}" not in self.nodes:
                     array = np.asarray(values, dtype=object if isinstance(values[0], str) else np.int64)

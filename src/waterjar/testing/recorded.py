@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from waterjar.diagnose.snapshots import PROBE_STEP
 from waterjar.run.recorder import Recorder
-from waterjar.run.schema import Variable
 from waterjar.run.study import Study, create_study, open_study
 
 SEEDS = (3, 1, 2)
@@ -27,7 +25,6 @@ _ROLES = (
 _SETS = {"t1_all": 0, "t2_all": 1, **{f"t2_{role}": 1 for role in _ROLES}}
 _LAYERS = ("early", "penultimate")
 _PROBES = ("sharpness", "random_label_epochs")
-_OF_PROBES = [name + end for name in _PROBES for end in ("", PROBE_STEP)]
 _EPOCHS, _CLASSES, _SAMPLES, _UNITS = 3, 3, 12, 64
 MIDDLE = 2
 """The epoch of a task from which on a seed is broken in part."""
@@ -58,10 +55,8 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
     rows = [(task, epoch) for task in ("t1", "t2") for epoch in range(_EPOCHS + 1)]
     with Recorder(
         path, config, seeds=[seed], eval_sets=_SETS, tasks=["t1", "t2"], classes=classes, provenance=False,
-        variables={f"probes/{name}": Variable(("repeat", "moment"), name) for name in _OF_PROBES},
     ) as recorder:  # fmt: skip
         recorder.once("probe_samples", label=labels)
-        probed: list[float] = []
         for place, (task, epoch) in enumerate(rows if scenario == "sequential" else rows[_EPOCHS + 1 :]):
             gone = np.nan if broken is not None and epoch >= broken else 0.0
             high = 0.4 + 0.5 * epoch / _EPOCHS
@@ -78,17 +73,16 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
                 epoch=epoch,
                 performance={"accuracy": accuracy, "macro_accuracy": accuracy, "loss": loss},
                 expert={"accuracy": accuracy, "macro_accuracy": accuracy, "loss": loss},
-                train={"gradient_norm": rng.random() + gone},
-                events={"patched_images": 5.0},
+                train={"gradient_norm": rng.random() + gone, "patched_images": 5.0},
                 resources={
                     "seconds": 1.0 + rng.random() + gone, "images": 10 + gone, "flops": 1e9 + gone,
                     "peak_memory": 1e8 + gone, "peak_device_memory": 1e7 + gone, "buffer_bytes": 1e6 + gone,
                 },
                 snapshot={"features": layers, "weights": {name: value + gone for name, value in weights.items()}},
             )  # fmt: skip
-            probed.append(1.0 + place + rng.random() + gone)
-        for name in _PROBES:
-            recorder.once("probes", **{name: [probed], name + PROBE_STEP: [list(range(len(probed)))]})
+            found = 1.0 + place + rng.random() + gone
+            for name in _PROBES:
+                recorder.probe(name, found)
 
 
 def _accuracy(name: str, task: str, high: float, rng: np.random.Generator) -> float:

@@ -74,7 +74,7 @@ def write_run(
                 train_task="joint" if scenario == "interleaved" else "t2",
                 epoch=epoch,
                 performance=dict.fromkeys(variables, row),
-                events={"patched_images": patched} if counted else None,
+                train={"patched_images": patched} if counted else None,
             )
     return path
 
@@ -113,7 +113,7 @@ def measured_in_memory(
 
     def unit(dataset: xr.Dataset, name: str, baseline: Unit | None = None) -> Unit:
         run: Any = StandIn(dataset["seed"].values.tolist())
-        return Unit(name, (run,), name, baseline=baseline, kept={"performance": dataset, "events": None})
+        return Unit(name, (run,), name, baseline=baseline, kept={"performance": dataset, "events": None, "train": None})
 
     base = None if other is None else unit(other, names[1])
     return measure_unit(rigidity.FAMILY, unit(own, names[0], base), rigidity.FAMILY.settings(settings))

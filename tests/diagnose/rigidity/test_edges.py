@@ -148,7 +148,7 @@ class TestAnotherOrderThanDeclared:
                         risen = max(epoch - late, 0) * (0.2 + 0.01 * seed) * (task == "t2")
                         row = {label: risen * (0.5 if "masked" in label else 1.0) for label in sets}
                         shown = {"patched_images": 50.0 * (task == patched and epoch > 0)}
-                        recorder.log(train_task=task, epoch=epoch, performance={"macro_accuracy": row}, events=shown)
+                        recorder.log(train_task=task, epoch=epoch, performance={"macro_accuracy": row}, train=shown)
         return waterjar.open_study(path)
 
     @pytest.mark.parametrize("tasks", [["t1", "t2"], ["t2", "t1"], ["t1", "t2", "t3"]])
@@ -331,7 +331,7 @@ class TestGuessing:
                                 "macro_accuracy": dict.fromkeys(SETS, value),
                                 "class_accuracy": waterjar.masked(each, np.isnan(each), "empty_set"),
                             },
-                            events={"patched_images": 5.0},
+                            train={"patched_images": 5.0},
                         )
         return measured(folder)
 

@@ -132,7 +132,7 @@ class TestExport:
         for text in (
             "/features/x: snapshots at 3 of the 4 steps that the layout has: no representations.npy",
             "1 evaluations of joint training",
-            "/events: event_step, kind, message",
+            "/events: event_repeat, event_step, kind, level, message, time",
             "/performance: macro_accuracy",
             "/probe_samples: sample_index",
             "/resources: seconds",

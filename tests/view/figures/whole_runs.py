@@ -44,7 +44,7 @@ def whole_run(
                     train_task=task,
                     epoch=epoch,
                     performance={"accuracy": accuracy, "macro_accuracy": accuracy},
-                    events={"patched_images": 5.0},
+                    train={"patched_images": 5.0},
                     resources={"seconds": 1.0 + rng.random(), "flops": 1e9, "images": 10},
                     snapshot={
                         "features": {"late": np.abs(rng.normal(size=(len(SETS), 12, 12))) + CENTRES},

@@ -68,7 +68,7 @@ def _with_features(path: Path, scenario: str, learner: str, seed: int) -> None:
                 train_task=task,
                 epoch=epoch,
                 performance={"accuracy": accuracy, "macro_accuracy": accuracy},
-                events={"patched_images": 10.0 * (task == "t2")},
+                train={"patched_images": 10.0 * (task == "t2")},
                 resources={"seconds": 1.0 + seed / 10, "images": 100, "flops": 1e9, "peak_memory": 2e8},
                 snapshot={"features": {"penultimate": features}, "weights": {"w": rng.random((8, 3))}},
             )
@@ -89,7 +89,7 @@ def nasty_study(path: Path) -> Path:
                         train_task="t2",
                         epoch=epoch,
                         performance={"accuracy": value, "macro_accuracy": value},
-                        events={"patched_images": 5.0},
+                        train={"patched_images": 5.0},
                         resources={"seconds": 1.0},
                     )
     return path

@@ -9,6 +9,7 @@ import numpy as np
 
 from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, Codes, Floats, Result
 from waterjar.diagnose.snapshots import PROBE_REASON, PROBE_STEP, RunArrays, mean_of_last
+from waterjar.run.schema import REASON
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class StepSeries:
         The last one is called `<name>_final`; it need not have been recorded at a snapshot.
         """
         repeats = len(self.arrays.seeds)
-        labels, values, reasons = self._recorded(key) if key in self.arrays else ([], *_nothing(repeats, 1))
+        labels, values, reasons = self._recorded(key) or ([], *_nothing(repeats, 1))
         found, why = _nothing(repeats, len(self.snapshots))
         place = {label: i for i, label in enumerate(self.snapshots)}
         for i, label in enumerate(labels):
@@ -34,19 +35,26 @@ class StepSeries:
         last = mean_of_last(values[:, -1:], reasons[:, -1:])
         return Result.of(found, why), {f"{key.rpartition('/')[2]}_final": last}
 
-    def _recorded(self, key: str) -> tuple[list[int], Floats, Codes]:
-        """Labels of steps, values (repeat, step) and why some are missing."""
+    def _recorded(self, key: str) -> tuple[list[int], Floats, Codes] | None:
+        """Labels of steps, values (repeat, step) and why some are missing; None if it was not recorded.
+
+        A probe is a group of its own; in runs of schema 1 its numbers are (repeat, moment), beside the steps of these.
+        """
+        of_moments = key + PROBE_STEP in self.arrays
+        if not of_moments and key.startswith("probes/"):
+            key = f"{key}/{key.rpartition('/')[2]}"
+        if key not in self.arrays:
+            return None
         values = np.asarray(self.arrays.whole(key), np.float64)
-        of_probe = key.startswith("probes/")  # (repeat, moment), as ProbeLog writes it; others are (step, repeat)
-        if of_probe:
+        if of_moments:
             steps, why = self.arrays.whole(key + PROBE_STEP)[0], key + PROBE_REASON
         else:
-            steps, why = self.arrays.whole(f"{key.rpartition('/')[0]}/step"), f"{key}_reason"
+            steps, why = self.arrays.whole(f"{key.rpartition('/')[0]}/step"), key + REASON
         reasons = np.zeros(values.shape, np.uint8)
         if why in self.arrays:
             reasons = np.asarray(self.arrays.whole(why), np.uint8)
         reasons = np.where(np.isnan(values) & (reasons == 0), np.uint8(NOT_A_NUMBER), reasons)
-        return [int(step) for step in steps], *((values, reasons) if of_probe else (values.T, reasons.T))
+        return [int(step) for step in steps], *((values, reasons) if of_moments else (values.T, reasons.T))
 
 
 def _nothing(repeats: int, count: int) -> tuple[Floats, Codes]:

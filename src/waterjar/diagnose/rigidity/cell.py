@@ -13,7 +13,7 @@ from waterjar.diagnose.measuring import Loaded, Unit, Variables
 from waterjar.diagnose.over_seeds import seed_variables
 from waterjar.diagnose.registry import find_family
 from waterjar.diagnose.result import NEVER_REACHED, NO_BASELINE, NOT_RECORDED, UNDEFINED
-from waterjar.diagnose.rigidity.injection import patched_images
+from waterjar.diagnose.rigidity.injection import COUNTED, patched_images
 from waterjar.diagnose.rigidity.judgement import judge
 from waterjar.diagnose.rigidity.pair import make_pair
 from waterjar.diagnose.rigidity.remarks import budget_note
@@ -51,7 +51,8 @@ class Cell(Loaded):
         groups = ("group", np.array(list(GROUPS), object), {"long_name": "classes by cue"})
         super().__init__(unit, {"threshold": grid, "group": groups})
         own = read_side(unit, settings)
-        self.patched = patched_images(unit.load("events"), unit.runs[0].config, own)
+        counted = [unit.load(group, COUNTED) for group in ("train", "events")]  # the second in runs of schema 1
+        self.patched = patched_images(counted, unit.runs[0].config, own)
         self.pair = make_pair(own, None if unit.baseline is None else read_side(unit.baseline, settings), settings)
 
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,24 @@ from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.result import NOT_RECORDED, Codes, Floats
 from waterjar.diagnose.rigidity.side import Side
 from waterjar.errors import WaterjarError
+from waterjar.run.schema import REASON
 
 COUNT = "patched_images"
+COUNTED = {COUNT, COUNT + REASON, "step", "train_task_index", "repeat", "seed"}
+"""What is read of the groups that may have the count."""
 
 
-def patched_images(events: xr.Dataset | None, config: Mapping[str, Any], side: Side) -> dict[str, xr.Variable]:
+def patched_images(
+    counted: Sequence[xr.Dataset | None], config: Mapping[str, Any], side: Side
+) -> dict[str, xr.Variable]:
     """Training images of the task trained last that carried the shortcut, per seed; an error where there were none.
 
+    `counted` are the groups that may have the count, as far as they were recorded.
     Runs of other laboratories may not have counted: then the number is missing as `not_recorded`.
     """
     name = side.name
     _check_config(config, name)
-    values, codes = _counts(events, side)
+    values, codes = _counts(counted, side)
     empty = side.seeds[values == 0]
     if empty.size:
         raise WaterjarError(
@@ -58,17 +64,18 @@ def _check_config(config: Mapping[str, Any], name: str) -> None:
             )
 
 
-def _counts(events: xr.Dataset | None, side: Side) -> tuple[Floats, Codes]:
+def _counts(counted: Sequence[xr.Dataset | None], side: Side) -> tuple[Floats, Codes]:
     values, codes = np.full(side.seeds.size, np.nan), np.full(side.seeds.size, NOT_RECORDED, np.uint8)
-    if events is None or COUNT not in events:
-        return values, codes
     entered = side.steps[side.epochs == 0].max(initial=-1)  # what was counted up to there is no training of it
-    rows = np.isin(events["train_task_index"].values, side.trained) & (events["step"].values > entered)
-    counts = events[COUNT].transpose("repeat", "step").values[:, rows]
-    of_seed = {int(seed): i for i, seed in enumerate(np.atleast_1d(events["seed"].values))}
-    for place, seed in enumerate(side.seeds):
-        told = counts[of_seed[int(seed)]] if int(seed) in of_seed else np.empty(0)
-        told = told[~np.isnan(told)]
-        if told.size:  # epochs that were not counted add nothing; one that was, and had a patch, settles it
-            values[place], codes[place] = told.sum(), 0
+    for group in counted:
+        if group is None or COUNT not in group:
+            continue
+        rows = np.isin(group["train_task_index"].values, side.trained) & (group["step"].values > entered)
+        counts = group[COUNT].transpose("repeat", "step").values[:, rows]
+        of_seed = {int(seed): i for i, seed in enumerate(np.atleast_1d(group["seed"].values))}
+        for place, seed in enumerate(side.seeds):
+            told = counts[of_seed[int(seed)]] if int(seed) in of_seed else np.empty(0)
+            told = told[~np.isnan(told)]
+            if told.size:  # epochs that were not counted add nothing; one that was, and had a patch, settles it
+                values[place], codes[place] = told.sum(), 0
     return values, codes
