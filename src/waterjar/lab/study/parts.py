@@ -11,6 +11,7 @@ from waterjar.errors import WaterjarError
 from waterjar.lab import data as data_sets
 from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import Count, Device
+from waterjar.lab.study.executors import Choice
 from waterjar.run.faults import Behind
 
 STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -44,6 +45,8 @@ class Resources(BaseModel):
     device: Device = "auto"
     checkpoint_seconds: Annotated[float, Field(gt=0.0)] = 60.0
     """Between two checkpoints of a run."""
+    executor: Choice = Choice()
+    """Where runs are computed: local, dask or slurm, with their settings; see `executors`."""
     gpu_memory_limit: Annotated[float, Field(gt=0.0)] | None = None
     """Megabytes (10^6 bytes) that a run may take on a CUDA device; see `notes` for what is told about it."""
     checkpoint_frequency: Literal["task"] | None = None
