@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 
-class Stopped(KeyboardInterrupt):  # noqa: N818 - no fault, as KeyboardInterrupt is none
+class Stopped(KeyboardInterrupt):
     """A training has stopped behind a checkpoint, as it was told to."""
 
 

@@ -157,7 +157,7 @@ def test_dry_run_says_what_would_run(tmp_path: Path, finished: waterjar.Study) -
 
 
 def test_run_ends_with_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    monkeypatch.setattr("waterjar.lab.study.executors.local.LocalPool", InThisProcess)
     file = write(tmp_path, seeds=[1], scenarios=["scratch_t2"])
     code, text = cli("run", file, "--out", tmp_path / "out", "--workers", "1")
     assert code == 0

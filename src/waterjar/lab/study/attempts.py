@@ -17,7 +17,7 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import stopping
@@ -29,7 +29,8 @@ MOST = 3
 """Failures of one kind, with which a run is set aside."""
 FOLDER = ".waterjar/attempts"
 """In the study's folder."""
-DONE, INTERRUPTED = "done", "interrupted"
+DONE: Final = "done"
+INTERRUPTED: Final = "interrupted"
 """What an attempt that did not fail comes to."""
 
 Kind = Literal["began", "done", "interrupted", "raised", "lost", "busy"]
@@ -182,7 +183,8 @@ def attempt(session: str, run: str, fn: Callable[..., Any], *args: Any) -> str:
         if stopping.requested():  # such as that of a helper process, which was told to stop as well
             attempts.note(INTERRUPTED, reason(error))
             return INTERRUPTED
-        attempts.note("busy" if BUSY in str(error) else "raised", reason(error))
+        kind: Kind = "busy" if BUSY in str(error) else "raised"
+        attempts.note(kind, reason(error))
         raise
     attempts.note(DONE)
     return DONE
@@ -206,7 +208,7 @@ def _wait_until_free(run: Path) -> None:
 
 def _post_mortem(causes: list[str]) -> str:
     known = ", ".join(dict.fromkeys(cause for cause in causes if cause)) or "nothing more is known"
-    text = f"its worker was lost {len(causes)} times in a row ({known}) without a new recorded step, so it was set aside"
+    text = f"its worker was lost {len(causes)} times ({known}) without a new recorded step, so it was set aside"
     if "SIGKILL" in known:
         return (
             f"{text}. Most likely the machine ran out of memory: run fewer at a time (--workers 1), or make the run "

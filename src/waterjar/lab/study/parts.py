@@ -52,6 +52,17 @@ class Resources(BaseModel):
     checkpoint_frequency: Literal["task"] | None = None
     """Accepted, and not acted on: checkpoints are written every `checkpoint_seconds`."""
 
+    def steered(self, workers: int | None, executor: Choice) -> Resources:
+        """The same on another executor, or with so many runs at a time, whoever said how many before."""
+        if workers is not None and "workers" in executor.settings:
+            executor = executor.model_copy(update={"settings": {**executor.settings, "workers": workers}})
+        return self.model_copy(update={"workers": workers or self.workers, "executor": executor})
+
+    @property
+    def at_a_time(self) -> int:
+        """Runs at a time: what the executor's own settings say goes first."""
+        return int(self.executor.settings.get("workers") or self.workers)
+
 
 def faulty(where: str, found: list[str]) -> WaterjarError:
     """All faults of a declaration in one error, a line each."""

@@ -13,11 +13,23 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from waterjar.errors import WaterjarError
 from waterjar.lab import by_name
 from waterjar.lab.study.executors._pool import Future, LostWorkerError, Needs, Pool, reason
 from waterjar.run.faults import Behind, parse_settings
 
-__all__ = ["Choice", "Future", "LostWorkerError", "Needs", "Pool", "names", "open_pool", "reason", "spelled_out"]
+__all__ = [
+    "Choice",
+    "Future",
+    "LostWorkerError",
+    "Needs",
+    "Pool",
+    "names",
+    "open_pool",
+    "parse",
+    "reason",
+    "spelled_out",
+]
 
 
 class Choice(BaseModel):
@@ -54,6 +66,16 @@ def spelled_out(given: object) -> object:
     beside = {key: value for key, value in given.items() if key not in Choice.model_fields}
     own = {key: value for key, value in given.items() if key in Choice.model_fields}
     return {**own, "settings": {**beside, **given.get("settings", {})}} if beside else own
+
+
+def parse(given: object, where: str) -> Choice:
+    """An executor as a person wrote it; a wrong one is a `WaterjarError`."""
+    written = spelled_out(given)
+    if not isinstance(written, Mapping):
+        raise WaterjarError(
+            f"{where}: expected {' or '.join(names())}, or a mapping such as {{name: dask, workers: 4}}"
+        )
+    return parse_settings(Choice, written, where)
 
 
 def open_pool(choice: Choice, needs: Needs) -> Pool:

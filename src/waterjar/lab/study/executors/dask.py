@@ -66,7 +66,7 @@ def _local_cluster(workers: int) -> Any:
     import distributed  # noqa: PLC0415
 
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):  # whoever counts wants to hear of each
-        return distributed.LocalCluster(  # type: ignore[no-untyped-call]
+        return distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=None
         )
 
@@ -162,7 +162,7 @@ def _beside_worker(session: str, device: str, fn: Callable[..., Any], args: tupl
     """In a dask worker: the call in a process beside it, kept for the next call."""
     from distributed import get_worker  # noqa: PLC0415
 
-    name, thread = str(get_worker().name), threading.get_ident()  # type: ignore[no-untyped-call]
+    name, thread = str(get_worker().name), threading.get_ident()
     with _LOCK:
         if session in _ENDED:
             raise LostWorkerError("the study has ended")

@@ -150,7 +150,7 @@ class SlurmPool:
     def _hand_out(self) -> None:
         local = self._settings.cluster == "local"
         room = self._workers - len(self._running) if local else self._settings.array  # an array keeps to it by itself
-        calls = []
+        calls: list[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
         while self._waiting and len(calls) < room:
             future, fn, args = self._waiting.popleft()
             if future.set_running_or_notify_cancel():
