@@ -353,8 +353,8 @@ def test_workers_are_processes_at_a_time(tmp_path: Path, monkeypatch: pytest.Mon
     sizes = []
 
     class Pool(InThisProcess):
-        def __init__(self, workers: int) -> None:
-            super().__init__()
+        def __init__(self, workers: int, **_: Any) -> None:
+            super().__init__(workers)
             sizes.append(workers)
 
     monkeypatch.setattr("waterjar.lab.study.executors.local.LocalPool", Pool)

@@ -286,9 +286,9 @@ def test_runs_that_another_study_seals_meanwhile_are_complete(finished: waterjar
     class Overtaken(InThisProcess):
         def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
             future: Future[Any] = Future()
-            if "scratch_t2" in args[2]:
+            if "scratch_t2" in args[1]:
                 super().submit(fn, *args)
-            future.set_exception(WaterjarError(f"{args[2]} is being written by process 1: a run has one writer"))
+            future.set_exception(WaterjarError(f"{args[1]} is being written by process 1: a run has one writer"))
             return future
 
     done = study.run(declaration(seeds=[1], scenarios=["scratch_t2"]), tmp_path, executor=Overtaken())

@@ -135,6 +135,13 @@ class Attempts:
         except OSError as error:
             raise WaterjarError(f"could not write {self._folder / self._file}: {error.strerror}") from error
 
+    def note_end(self, error: BaseException) -> None:
+        """Leave word of what ended an attempt."""
+        if isinstance(error, LostWorkerError):
+            self.note("lost", error.cause)
+        else:
+            self.note("busy" if BUSY in str(error) else "raised", reason(error))
+
     def forget(self) -> None:
         """Remove the file: the run is complete."""
         (self._folder / self._file).unlink(missing_ok=True)
@@ -183,8 +190,7 @@ def attempt(session: str, run: str, fn: Callable[..., Any], *args: Any) -> str:
         if stopping.requested():  # such as that of a helper process, which was told to stop as well
             attempts.note(INTERRUPTED, reason(error))
             return INTERRUPTED
-        kind: Kind = "busy" if BUSY in str(error) else "raised"
-        attempts.note(kind, reason(error))
+        attempts.note_end(error)
         raise
     attempts.note(DONE)
     return DONE

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.study.attempts import DONE, MOST, Attempts, attempt, record
+from waterjar.lab.study.attempts import INTERRUPTED, MOST, Attempts, attempt, record
 from waterjar.lab.study.executors import Future, LostWorkerError, Pool, reason
 from waterjar.run.store import BUSY
 
@@ -64,8 +64,10 @@ def work_off(
     under_way: dict[str, Future] = {}
     failed: dict[str, str] = {}
     known = {run.name: Attempts(run, session) for run in runs}
+    before: dict[str, int] = {}
 
     def submit(run: Path) -> None:
+        before[run.name] = len(known[run.name].events())
         try:
             under_way[run.name] = pool.submit(attempt, session, str(run), *calls[run.name])
         except BrokenExecutor as error:  # while the first ones ran already
@@ -76,7 +78,7 @@ def work_off(
             submit(run)
         while True:
             for run in [run for run in runs if run.name in under_way and under_way[run.name].done()]:
-                why = _judge(run.name, under_way.pop(run.name), known[run.name])
+                why = _judge(run.name, under_way.pop(run.name), known[run.name], before[run.name])
                 if why is None:
                     submit(run)  # behind the others: if memory is short, they go first
                 elif why:
@@ -91,7 +93,7 @@ def work_off(
         raise
 
 
-def _judge(name: str, future: Future, attempts: Attempts) -> str | None:
+def _judge(name: str, future: Future, attempts: Attempts, before: int) -> str | None:
     """Why a run that has ended is given up; empty if it is complete, None if it is to be taken up again."""
     try:
         error = future.exception()
@@ -102,31 +104,31 @@ def _judge(name: str, future: Future, attempts: Attempts) -> str | None:
     if isinstance(error, CancelledError):
         return reason(error)
     try:
-        return _decide(name, error, DONE if error is not None else str(future.result()), attempts)
+        if error is not None:
+            return _decide(name, error, attempts, before)
+        if future.result() == INTERRUPTED:
+            _LOG.warning("%s: its worker was told to stop; it goes back into the queue, with its checkpoint", name)
+            return None
+        attempts.forget()
+        return ""
     except WaterjarError as unwritten:  # the disk is full, say: nobody could count
         return reason(error or unwritten)
 
 
-def _decide(name: str, error: BaseException | None, outcome: str, attempts: Attempts) -> str | None:
-    if error is None and outcome == DONE:
-        lost = record(attempts.events()).lost
-        if lost:
-            _LOG.info("%s: complete, after %d of its workers were lost", name, lost)
-        attempts.forget()
-        return ""
-    if error is None:
-        _LOG.warning("%s: its worker was told to stop; it goes back into the queue, with its checkpoint", name)
-        return None
-    events = attempts.events()
-    if not events or events[-1].kind == "began":  # it could not leave word itself
-        attempts.note(*(("lost", error.cause) if isinstance(error, LostWorkerError) else ("raised", reason(error))))
+def _decide(name: str, error: BaseException, attempts: Attempts, before: int) -> str | None:
+    """The same of a run that has failed; there were so many events `before` it was submitted."""
+    since = attempts.events()[before:]
+    if not since or since[-1].kind == "began":  # it could not leave word itself
+        attempts.note_end(error)
     found = record(attempts.events())
     if found.set_aside is not None:
         return found.set_aside
     if BUSY in str(error):
         return reason(error) if found.began <= 1 or found.busy >= MOST else None
     if isinstance(error, LostWorkerError):
-        times = f"{len(found.losses)} of at most {MOST} times in a row without a new recorded step"
+        times = (
+            f"{len(found.losses)} of at most {MOST} times without a new recorded step" if found.losses else "on its way"
+        )
         cause = f" ({error.cause})" if error.cause else ""
         _LOG.warning("%s: its worker was lost%s, %s; it is taken up again from its checkpoint", name, cause, times)
     else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from concurrent import futures
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from waterjar.errors import WaterjarError
 
@@ -77,6 +78,29 @@ class LostWorkerError(WaterjarError):
     def __init__(self, cause: str) -> None:
         super().__init__(cause)
         self.cause = cause
+
+
+Told = tuple[Literal["returned", "raised", "lost"], Any]
+"""What became of a call on another machine, in words: errors of every kind do not travel."""
+
+
+def told(fn: Callable[..., Any], args: tuple[Any, ...]) -> Told:
+    """Make a call, and tell what became of it."""
+    try:
+        return "returned", fn(*args)
+    except LostWorkerError as error:
+        return "lost", error.cause
+    except Exception as error:  # noqa: BLE001 - told, not passed over
+        return "raised", reason(error)
+
+
+def settle(future: futures.Future[Any], what: Told) -> None:
+    """End a future with what was told of its call."""
+    kind, found = what
+    if kind == "returned":
+        future.set_result(found)
+    else:
+        future.set_exception(LostWorkerError(found) if kind == "lost" else WaterjarError(found))
 
 
 def reason(error: BaseException) -> str:

@@ -22,10 +22,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from waterjar.errors import WaterjarError, missing_extra
 from waterjar.lab.config import Count
-from waterjar.lab.study.executors._pool import LostWorkerError, Needs
+from waterjar.lab.study.executors._pool import LostWorkerError, Needs, Told, reason, settle, told
 from waterjar.lab.study.executors.local import LocalPool
 
 _PATIENCE = 30.0  # seconds for a scheduler to answer
+_ENDINGS = ("finished", "error", "lost", "cancelled")
 _GRACE = 10.0  # seconds for calls under way to come to a checkpoint
 
 
@@ -127,29 +128,25 @@ class DaskPool:
 
     def _take_in(self) -> bool:
         """Results of what has ended; whether anything has."""
-        ended = [future for future, there in self._running.items() if there.status in ("finished", "error", "lost")]
+        ended = [future for future, there in self._running.items() if there.status in _ENDINGS]
         for future in ended:
             there = self._running.pop(future)
-            error = _error_of(there)
-            if error is None:
-                future.set_result(there.result())
-            else:
-                future.set_exception(error)
+            settle(future, _told_of(there))
             there.release()
-        cancelled = [future for future, there in self._running.items() if there.cancelled()]
-        for future in cancelled:
-            del self._running[future]
-            future.set_exception(LostWorkerError("the scheduler dropped it"))
-        return bool(ended or cancelled)
+        return bool(ended)
 
 
-def _error_of(there: Any) -> BaseException | None:
+def _told_of(there: Any) -> Told:
+    """What became of a call, as far as dask knows."""
     import distributed  # noqa: PLC0415
 
-    if there.status == "lost":
-        return LostWorkerError("the scheduler lost it")
-    error: BaseException | None = there.exception()
-    return LostWorkerError("a dask worker is gone") if isinstance(error, distributed.KilledWorker) else error
+    if there.status == "finished":
+        found: Told = there.result()
+        return found
+    error = there.exception() if there.status == "error" else None
+    if error is None or isinstance(error, distributed.KilledWorker):
+        return "lost", "a dask worker is gone"
+    return "raised", reason(error)
 
 
 _ENDED: set[str] = set()  # sessions whose study has ended, in a dask worker
@@ -158,8 +155,13 @@ _BUSY: set[int] = set()  # threads whose pool is in use
 _LOCK = threading.Lock()
 
 
-def _beside_worker(session: str, device: str, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """In a dask worker: the call in a process beside it, kept for the next call."""
+def _beside_worker(session: str, device: str, fn: Callable[..., Any], args: tuple[Any, ...]) -> Told:
+    """In a dask worker: the call in a process beside it."""
+    return told(_in_own_process, (session, device, fn, args))
+
+
+def _in_own_process(session: str, device: str, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The call in a process of its own, which is kept for the next one."""
     from distributed import get_worker  # noqa: PLC0415
 
     name, thread = str(get_worker().name), threading.get_ident()

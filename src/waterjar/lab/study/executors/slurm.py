@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from waterjar.errors import WaterjarError, missing_extra
 from waterjar.lab import stopping
 from waterjar.lab.config import Count, Number
-from waterjar.lab.study.executors._pool import LostWorkerError, Needs, reason
+from waterjar.lab.study.executors._pool import Needs, Told, settle, told
 
 _GRACE = 20.0  # seconds for a training to come to a checkpoint; Slurm's own KillWait is 30
 _ASK_EVERY = 5.0  # seconds between two looks at the queue
@@ -169,15 +169,11 @@ class SlurmPool:
         gone = self._gone()
         for future, submitted in list(self._running.items()):
             if submitted.job.paths.result_pickle.exists():
-                worked, found = submitted.job.result()
                 del self._running[future]
-                if worked:
-                    future.set_result(found)
-                else:
-                    future.set_exception(WaterjarError(found))
+                settle(future, submitted.job.result())
             elif future in gone:
                 del self._running[future]
-                future.set_exception(LostWorkerError(f"job {submitted.job.job_id} ended without a word"))
+                settle(future, ("lost", f"job {submitted.job.job_id} ended without a word"))
             else:
                 continue
             ended += 1
@@ -220,10 +216,7 @@ def _command(words: list[str]) -> str | None:
         return None
 
 
-def _in_job(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[bool, Any]:
-    """In the job: the call, or in words what it raised. Submitit's own handlers would pass over SIGTERM."""
+def _in_job(fn: Callable[..., Any], args: tuple[Any, ...]) -> Told:
+    """In the job: the call. Submitit's own handlers would pass over SIGTERM."""
     stopping.install(_GRACE, signal.SIGTERM, signal.SIGUSR2, signal.SIGINT)
-    try:
-        return True, fn(*args)
-    except Exception as error:  # noqa: BLE001 - told in words, as a traceback would not be understood
-        return False, reason(error)
+    return told(fn, args)
