@@ -126,11 +126,9 @@ def _decide(name: str, error: BaseException, attempts: Attempts, before: int) ->
     if BUSY in str(error):
         return reason(error) if found.began <= 1 or found.busy >= MOST else None
     if isinstance(error, LostWorkerError):
-        times = (
-            f"{len(found.losses)} of at most {MOST} times without a new recorded step" if found.losses else "on its way"
-        )
+        times = f", {len(found.losses)} of at most {MOST} times without a new recorded step" if found.losses else ""
         cause = f" ({error.cause})" if error.cause else ""
-        _LOG.warning("%s: its worker was lost%s, %s; it is taken up again from its checkpoint", name, cause, times)
+        _LOG.warning("%s: its worker was lost%s%s; it is taken up again from its checkpoint", name, cause, times)
     else:
         _LOG.warning("%s: it raised, %d of at most %d times: %s", name, len(found.raises), MOST, reason(error))
     return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import itertools
+import logging
 import multiprocessing
 import threading
 import time
@@ -27,6 +28,7 @@ from waterjar.lab.study.executors.local import LocalPool
 
 _PATIENCE = 30.0  # seconds for a scheduler to answer
 _ENDINGS = ("finished", "error", "lost", "cancelled")
+_LOOK_AGAIN = 5.0  # seconds between two looks at the workers of a cluster of ours
 _GRACE = 10.0  # seconds for calls under way to come to a checkpoint
 
 
@@ -68,7 +70,12 @@ def _local_cluster(workers: int) -> Any:
 
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):  # whoever counts wants to hear of each
         return distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=None
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,
+            dashboard_address=None,
+            silence_logs=logging.ERROR,
         )
 
 
@@ -82,6 +89,8 @@ class DaskPool:
         self._client = client
         self._cluster = cluster
         self._device = device
+        self._started = 0 if cluster is None else len(cluster.workers)
+        self._looked = time.monotonic()
         self._session = uuid.uuid4().hex
         self._numbers = itertools.count()
         self._waiting: collections.deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = collections.deque()
@@ -96,6 +105,7 @@ class DaskPool:
     def attend(self, seconds: float) -> None:
         """Hand out calls and take in results, so long or until something has ended."""
         end = time.monotonic() + seconds
+        self._replace_workers()
         self._hand_out()
         while not self._take_in() and self._running and time.monotonic() < end:
             time.sleep(0.05)
@@ -116,6 +126,13 @@ class DaskPool:
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
+
+    def _replace_workers(self) -> None:
+        """Start workers anew that a cluster of ours has given up; it does when one takes long to come back."""
+        if self._cluster is not None and time.monotonic() - self._looked > _LOOK_AGAIN:
+            self._looked = time.monotonic()
+            if len(self._cluster.workers) < self._started:
+                self._cluster.scale(self._started)
 
     def _hand_out(self) -> None:
         while self._waiting and len(self._running) < self.runs_a_machine:
