@@ -51,8 +51,9 @@ def open_pool(settings: Settings, needs: Needs) -> DaskPool:
         raise missing_extra("distributed", "dask", "the executor dask") from error
     workers = settings.workers or needs.workers
     cluster = None
+    ours = contextlib.ExitStack()
     if settings.scheduler is None:
-        cluster = _local_cluster(min(workers, needs.calls))
+        cluster = ours.enter_context(_local_cluster(min(workers, needs.calls)))
     try:
         client = distributed.Client(cluster or settings.scheduler, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
@@ -60,23 +61,31 @@ def open_pool(settings: Settings, needs: Needs) -> DaskPool:
             f"executor dask: no scheduler answers at {settings.scheduler} within {_PATIENCE:.0f} s ({error}): expected "
             "the address of a running one, such as tcp://10.0.0.1:8786"
         ) from error
-    return DaskPool(client, cluster, workers, needs.device)
+    return DaskPool(client, cluster, ours, workers, needs.device)
 
 
-def _local_cluster(workers: int) -> Any:
+@contextlib.contextmanager
+def _local_cluster(workers: int) -> Iterator[Any]:
     """Worker processes with one thread each, and no say in memory or in how often a call is tried."""
     import dask  # noqa: PLC0415
     import distributed  # noqa: PLC0415
 
-    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):  # whoever counts wants to hear of each
-        return distributed.LocalCluster(
+    settings = {
+        "distributed.scheduler.allowed-failures": 0,  # whoever counts wants to hear of each
+        "distributed.deploy.lost-worker-timeout": "5 minutes",  # a busy machine takes long to start another process
+    }
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             memory_limit=0,
             dashboard_address=None,
             silence_logs=logging.ERROR,
-        )
+        ) as cluster,
+    ):
+        yield cluster
 
 
 class DaskPool:
@@ -84,10 +93,12 @@ class DaskPool:
 
     stopped = "the runs under way on the dask cluster were told to stop behind a checkpoint; the others are not queued"
 
-    def __init__(self, client: Any, cluster: Any, workers: int, device: str) -> None:
+    def __init__(self, client: Any, cluster: Any, ours: contextlib.ExitStack, workers: int, device: str) -> None:
+        """`cluster` is None unless it was started here; `ours` ends it."""
         self.runs_a_machine = workers
         self._client = client
         self._cluster = cluster
+        self._ours = ours
         self._device = device
         self._started = 0 if cluster is None else len(cluster.workers)
         self._looked = time.monotonic()
@@ -124,8 +135,7 @@ class DaskPool:
         self._running.clear()
         self._waiting.clear()
         self._client.close()
-        if self._cluster is not None:
-            self._cluster.close()
+        self._ours.close()
 
     def _replace_workers(self) -> None:
         """Start workers anew that a cluster of ours has given up; it does when one takes long to come back."""
