@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.measured import (
+    Executor,
     Fresh,
     Set,
     Where,
@@ -40,6 +41,7 @@ def command(
     sets: Set = None,
     fresh: Fresh = False,
     workers: Workers = None,
+    executor: Executor = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print one row per metric, cell and seed.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -51,7 +53,7 @@ def command(
     names = names_in(only, "--only")
     study = runs_at(path, where)
     settings = settings_by_family(sets, names or analysis_of(study).families)
-    found = run_diagnose(study, only=names, settings=settings, fresh=fresh, workers=workers)
+    found = run_diagnose(study, only=names, settings=settings, fresh=fresh, workers=workers, executor=executor)
     if not found.results:
         refused = "\n".join(f"{family}: {why}" for family, why in found.passed_over.items())
         raise WaterjarError(f"nothing could be measured of {path}:\n{refused}")

@@ -1,12 +1,18 @@
-"""`waterjar doctor`: what is installed, and how to get the rest."""
+"""`waterjar doctor`: what is installed, and how to get the rest; whether a device keeps what runs promise."""
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import re
 import shutil
+import sys
+import tempfile
 from importlib import metadata
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from waterjar._version import __version__
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
@@ -14,8 +20,16 @@ from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 NAME = "doctor"
 
 
-def command(as_json: AsJson = False) -> None:
-    """Say which extras are installed, and the command that brings the others."""
+def command(
+    device: Annotated[
+        str | None, typer.Option(help="Train small runs on it (cpu, cuda, mps): are they equal, resumable, neutral?")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say which extras are installed, and the command that brings the others; with --device, try that out."""
+    if device is not None:
+        _try_device(device, as_json)
+        return
     extras = _extras()
     tools = {
         "git": "records the commit of your repository",
@@ -36,6 +50,32 @@ def command(as_json: AsJson = False) -> None:
     for name, purpose in tools.items():
         row(programs, name, "yes" if found[name] else "no", purpose)
     print_rich(made, programs)
+
+
+def _try_device(device: str, as_json: bool) -> None:
+    """Resume, neutrality and equality, really trained; exit code 1 if one of them does not hold."""
+    from waterjar.errors import missing_extra  # noqa: PLC0415 - not for --help
+
+    try:
+        from waterjar.lab.device_checks import check_device  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise missing_extra("torch", "lab", "runs of the laboratory") from error
+    found = []
+    with tempfile.TemporaryDirectory(prefix="waterjar-doctor-") as folder:
+        for check in check_device(device, Path(folder)):
+            found.append(check)
+            if not as_json:
+                said = "holds" if check.holds else "DOES NOT HOLD"
+                sys.stderr.write(f"{check.promise} ({check.kind}): {said}: {check.told}\n")
+    broken = [check for check in found if not check.holds]
+    if as_json:
+        print_json({"device": device, "checks": [dataclasses.asdict(check) for check in found]})
+    elif not broken:
+        print_rich(f"{len(found)} of {len(found)} promises hold on {device}")
+    if broken:
+        raise typer.Exit(1)
 
 
 def _extras() -> dict[str, dict[str, Any]]:

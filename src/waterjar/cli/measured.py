@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,9 @@ import typer
 from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
+    from waterjar.diagnose.pieces import Executor as PieceExecutor
     from waterjar.diagnose.study import Diagnosis
+    from waterjar.lab.study.executors import Choice
     from waterjar.run.study import Study
 
 Where = Annotated[str | None, typer.Option(help='Only runs with this, such as "learner=derpp and seed in (1, 2)".')]
@@ -23,7 +26,22 @@ Set = Annotated[
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Threads for long measurements; as many as there are cores by default.")
 ]
+Executor = Annotated[
+    str | None,
+    typer.Option(
+        help="Where it is computed: local, dask or slurm; with settings, \"{name: dask, scheduler: 'tcp://host:8786'}\"."
+    ),
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Measure again, whatever the cache has.")]
+
+
+def executor_of(text: str | None, declared: Choice | None = None) -> Choice:
+    """The executor that --executor names; without it, or by name alone, it is as the study declares it."""
+    from waterjar.lab.study import executors  # noqa: PLC0415 - needs torch
+    from waterjar.run.yaml_text import read_yaml  # noqa: PLC0415
+
+    usual = declared or executors.Choice()
+    return usual if text is None or text == usual.name else executors.parse(read_yaml(text, "--executor"), "--executor")
 
 
 def runs_at(path: Path, where: str | None = None) -> Study:
@@ -96,6 +114,7 @@ def run_diagnose(
     study: Study,
     *,
     workers: int | None = None,
+    executor: str | None = None,
     say_stopped: bool = True,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     **how: Any,
@@ -104,9 +123,6 @@ def run_diagnose(
 
     Who knows better what goes on from there says so, with say_stopped=False.
     """
-    import os  # noqa: PLC0415
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
@@ -115,7 +131,6 @@ def run_diagnose(
     from waterjar.view.outputs import check_outputs  # noqa: PLC0415
 
     check_outputs(analysis_of(study))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         tasks: dict[str, Any] = {}
@@ -126,7 +141,7 @@ def run_diagnose(
             progress.update(tasks[family], completed=done)
 
         try:
-            with ThreadPoolExecutor(workers or cores) as pool:  # kernels let go of the interpreter's lock
+            with _opened(executor, workers, study.path) as pool:
                 return diagnose(study, settings=settings, watch=watch, executor=pool, **how)
         except KeyboardInterrupt:
             progress.stop()
@@ -134,6 +149,34 @@ def run_diagnose(
                 raise
             sys.stderr.write("stopped; what was measured is kept: the same command goes on from there\n")
             raise typer.Exit(130) from None
+
+
+@contextlib.contextmanager
+def _opened(executor: str | None, workers: int | None, study: Path) -> Iterator[PieceExecutor]:
+    """What measurements run on: threads of this process, as kernels let go of its lock, or another executor."""
+    import os  # noqa: PLC0415
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if executor in (None, "local"):
+        with ThreadPoolExecutor(workers or cores) as threads:
+            yield threads
+        return
+    from waterjar.errors import missing_extra  # noqa: PLC0415
+
+    try:
+        from waterjar.lab.study.blocking import Blocking  # noqa: PLC0415
+        from waterjar.lab.study.executors import Needs, open_pool  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise missing_extra("torch", "lab", "executors other than local") from error
+    folder = (study / ".waterjar" / "executor").absolute()
+    pool = open_pool(executor_of(executor), Needs(workers or cores, folder, workers or cores))
+    try:
+        yield Blocking(pool)
+    finally:
+        pool.stop()
 
 
 def warnings_of(diagnosis: Diagnosis, over: str = "") -> list[str]:

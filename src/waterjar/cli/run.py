@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.diagnose import print_diagnosis
-from waterjar.cli.measured import run_diagnose
+from waterjar.cli.measured import Executor, executor_of, run_diagnose
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
 from waterjar.run.shown import visible
 
@@ -33,6 +33,7 @@ def command(
         Path | None, typer.Option(help="Directory for the study; the file's name without .yaml, unless told.")
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Runs at a time, instead of the file's number.")] = None,
+    executor: Executor = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, how long, how much disk.")] = False,
     train_only: Annotated[bool, typer.Option("--train-only", help="Leave out the declared analysis.")] = False,
     as_json: AsJson = False,
@@ -57,9 +58,8 @@ def command(
 
     declared = study.read(declaration)
     folder = out or declaration.with_suffix("")
-    if workers is not None:
-        resources = declared.resources.model_copy(update={"workers": workers})
-        declared = declared.model_copy(update={"resources": resources})
+    resources = declared.resources.steered(workers, executor_of(executor, declared.resources.executor))
+    declared = declared.model_copy(update={"resources": resources})
     check_outputs(declared.analysis)
     if dry_run:
         for line in study.notes(declared):
@@ -67,7 +67,7 @@ def command(
         _dry_run(declared, folder, as_json)
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` and Slurm stop it as Ctrl-C does
-    board = None if as_json else _Board(declared.resources.workers, study.kinds.of(declared.kind).SHOWN)
+    board = None if as_json else _Board(declared.resources.at_a_time, study.kinds.of(declared.kind).SHOWN)
     try:
         try:
             done = study.run(declared, folder, watch=board.show if board else None)
@@ -78,6 +78,7 @@ def command(
     except KeyboardInterrupt:
         again = ["waterjar", "run", str(declaration), *([] if out is None else ["--out", str(out)])]
         again += [] if workers is None else ["--workers", str(workers)]
+        again += [] if executor is None else ["--executor", executor]
         again += [flag for flag, given in (("--train-only", train_only), ("--json", as_json)) if given]
         sys.stderr.write(f"\nstopped; go on with: {shlex.join(again)}\n")
         raise typer.Exit(130) from None
@@ -145,7 +146,7 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
             for job in jobs
         ]
         print_json(
-            {"runs": runs, "seconds": found.seconds, "bytes": found.bytes, "workers": declared.resources.workers}
+            {"runs": runs, "seconds": found.seconds, "bytes": found.bytes, "workers": declared.resources.at_a_time}
         )
         return
     made = table(f"{out}: what would run", ["run", "status", "epochs", "images", "time left", "disk to come"])
@@ -162,7 +163,7 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
         )
     print_rich(
         made,
-        f"{len(left)} of {len(jobs)} runs left, about {_time(found.seconds)} with {declared.resources.workers} at a "
+        f"{len(left)} of {len(jobs)} runs left, about {_time(found.seconds)} with {declared.resources.at_a_time} at a "
         f"time (the start of a worker takes {_time(found.start)} of it); about {_size(found.bytes)} of disk, "
         "checkpoints and the data set's copy included",
     )

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from waterjar.errors import WaterjarError
-from waterjar.lab import checkpoint, learners, networks
+from waterjar.lab import checkpoint, learners, networks, stopping
 from waterjar.lab.checkpoint import BEST, LAST, Position
 from waterjar.lab.config import RunConfig, resolve_device
 from waterjar.lab.data import ImageData, channel_statistics
@@ -120,9 +120,10 @@ class Trainer:
             at.replayed += seen.replayed
             at.patched += batch.patched
             at.batch += 1
-            if time.monotonic() - self._saved_at > self._every:
+            if time.monotonic() - self._saved_at > self._every or stopping.requested():
                 at.trace = trace.cpu()
                 self._save(recorder)
+                stopping.stop_if_requested()
         if at.epoch + 1 == phase.epochs:
             size = self.config.training.batch_size
             at.replayed += self.learner.end_task(plain_batches(self.experiment, phase, self.scale, size, self._device))
@@ -279,6 +280,7 @@ def train(
         raise
     with recorder:
         trainer.snapshots.describe(recorder, trainer.learner.network)
-        trainer.go(recorder)
+        with stopping.heeded():
+            trainer.go(recorder)
     (checkpoints / LAST).unlink(missing_ok=True)
     return path

@@ -13,11 +13,14 @@ from waterjar.errors import WaterjarError
 class InThisProcess:
     """Also a pool, with nothing to attend to or stop."""
 
-    def __init__(self, workers: int = 1) -> None:
+    stopped = ""
+
+    def __init__(self, workers: int = 1, **_: Any) -> None:
+        self.runs_a_machine = workers
         self.calls = 0
         self.seconds = 0.0
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, name: str = "") -> Future[Any]:
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
         self.calls += 1
         start = time.process_time()
         future: Future[Any] = Future()
@@ -27,6 +30,9 @@ class InThisProcess:
             future.set_exception(error)
         self.seconds += time.process_time() - start
         return future
+
+    def attend(self, seconds: float) -> None:
+        """All is done."""
 
     def stop(self) -> None:
         """Nothing runs."""

@@ -271,7 +271,7 @@ def test_the_template_is_valid(tmp_path: Path) -> None:
 
 
 def test_one_command_trains_measures_and_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    monkeypatch.setattr("waterjar.lab.study.executors.local.LocalPool", InThisProcess)
     monkeypatch.chdir(tmp_path)
     geometry = {"n_t": 10}
     content = {**SMALL, "algorithms": ["sl", "rl"], "analysis": {"settings": {"geometry": geometry}}}
@@ -295,7 +295,7 @@ def test_one_command_trains_measures_and_draws(tmp_path: Path, monkeypatch: pyte
 
 
 def test_runs_of_an_earlier_declaration_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    monkeypatch.setattr("waterjar.lab.study.executors.local.LocalPool", InThisProcess)
     for algorithms in (["rl"], ["sl"]):
         (tmp_path / "small.yaml").write_text(yaml.safe_dump({**SMALL, "algorithms": algorithms}))
         assert cli("run", tmp_path / "small.yaml", "--train-only")[0] == 0
@@ -309,7 +309,7 @@ def test_runs_of_an_earlier_declaration_are_said(tmp_path: Path, monkeypatch: py
 def test_stopped_in_the_analysis_it_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    monkeypatch.setattr("waterjar.lab.study.executors.local.LocalPool", InThisProcess)
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -322,7 +322,7 @@ def test_stopped_in_the_analysis_it_says_how_to_go_on(
 
 
 def test_a_sweep_over_the_number_of_tasks_ends_with_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    monkeypatch.setattr("waterjar.lab.study.executors.local.LocalPool", InThisProcess)
     content = {**SMALL, "sweep": {"tasks.number": [2, 3]}}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(content))
     code, text = cli("run", tmp_path / "small.yaml", "--train-only")
@@ -334,7 +334,7 @@ def test_a_sweep_over_the_number_of_tasks_ends_with_a_table(tmp_path: Path, monk
 def test_what_was_not_recorded_is_said_and_costs_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    monkeypatch.setattr("waterjar.lab.study.executors.local.LocalPool", InThisProcess)
     content = {**SMALL, "recording": {"features": [], "weights": False}, "analysis": {"figures": False}}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(content))
     code, text = cli("run", tmp_path / "small.yaml", "--json")

@@ -353,11 +353,11 @@ def test_workers_are_processes_at_a_time(tmp_path: Path, monkeypatch: pytest.Mon
     sizes = []
 
     class Pool(InThisProcess):
-        def __init__(self, workers: int) -> None:
-            super().__init__()
+        def __init__(self, workers: int, **_: Any) -> None:
+            super().__init__(workers)
             sizes.append(workers)
 
-    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", Pool)
+    monkeypatch.setattr("waterjar.lab.study.executors.local.LocalPool", Pool)
     for words in ({"resources": {"workers": 2, "device": "cpu"}}, {"max_parallel_jobs": 1, "seeds": [2, 3]}):
         study.run(declare({**BASE["einstellung"], "seeds": [1, 2], **words}), tmp_path)
     assert sizes == [2, 1]

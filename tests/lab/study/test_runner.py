@@ -157,7 +157,7 @@ def test_dry_run_says_what_would_run(tmp_path: Path, finished: waterjar.Study) -
 
 
 def test_run_ends_with_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
+    monkeypatch.setattr("waterjar.lab.study.executors.local.LocalPool", InThisProcess)
     file = write(tmp_path, seeds=[1], scenarios=["scratch_t2"])
     code, text = cli("run", file, "--out", tmp_path / "out", "--workers", "1")
     assert code == 0
@@ -286,9 +286,9 @@ def test_runs_that_another_study_seals_meanwhile_are_complete(finished: waterjar
     class Overtaken(InThisProcess):
         def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
             future: Future[Any] = Future()
-            if "scratch_t2" in args[2]:
+            if "scratch_t2" in args[1]:
                 super().submit(fn, *args)
-            future.set_exception(WaterjarError(f"{args[2]} is being written by process 1: a run has one writer"))
+            future.set_exception(WaterjarError(f"{args[1]} is being written by process 1: a run has one writer"))
             return future
 
     done = study.run(declaration(seeds=[1], scenarios=["scratch_t2"]), tmp_path, executor=Overtaken())

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.lab import checkpoint, networks
+from waterjar.lab import checkpoint, networks, stopping
 from waterjar.lab.binary.class_tasks import draw_tasks
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.engines import ENGINES, Crew, choose, hire
@@ -187,7 +187,7 @@ class BinaryTrainer:
         return max(own + self._crew.peak_memory(), self._at.peak_memory)
 
     def _save_if_due(self, recorder: Recorder) -> None:
-        if time.monotonic() - self._saved_at < self._every:
+        if time.monotonic() - self._saved_at < self._every and not stopping.requested():
             return
         recorder.sync()  # a checkpoint may not reach the disk before the step that it stands behind
         self._at.seconds = time.monotonic() - self._step_began
@@ -196,6 +196,7 @@ class BinaryTrainer:
         content = {"position": position, "engine": self._engine, "cohorts": self._crew.ask("state")}
         checkpoint.save(self._folder, LAST, self.run_id, _to_cpu(content))
         self._saved_at = time.monotonic()
+        stopping.stop_if_requested()
 
 
 def _to_cpu(state: Any) -> Any:
@@ -278,7 +279,8 @@ def train_binary(
             resume_at=last if begun else None,
         ) as recorder:
             trainer.describe(recorder)
-            trainer.go(recorder)
+            with stopping.heeded():
+                trainer.go(recorder)
     finally:
         crew.close()
     (checkpoints / LAST).unlink(missing_ok=True)

@@ -75,7 +75,7 @@ class ProcessCrew:
         for process in self._processes:
             process.join(timeout=10)
             if process.is_alive():
-                process.terminate()
+                process.kill()
                 process.join()
 
     def _send(self, worker: int, message: tuple[str, tuple[Any, ...]]) -> None:
@@ -111,7 +111,8 @@ class ProcessCrew:
 
 
 def _worker(*how: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches whoever asks, too, and closes the pipe
+    for number in (signal.SIGINT, signal.SIGTERM):  # they reach whoever asks, too, who then closes the pipe
+        signal.signal(number, signal.SIG_IGN)
     serve(*how)
 
 

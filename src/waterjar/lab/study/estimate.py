@@ -16,9 +16,10 @@ from typing import Any
 from waterjar.lab.config import cores, resolve_device
 from waterjar.lab.data import ImageData
 from waterjar.lab.study import kinds
+from waterjar.lab.study.blocking import Blocking
+from waterjar.lab.study.executors.local import LocalPool
 from waterjar.lab.study.job import Job
 from waterjar.lab.study.kinds import Cost, Declared
-from waterjar.lab.study.local_pool import LocalPool
 from waterjar.lab.study.progress import Kind, kind_of
 from waterjar.lab.study.runner import DATA
 
@@ -62,7 +63,7 @@ def estimate(declaration: Declared, jobs: list[Job], data: ImageData) -> Estimat
             pool.stop()
     costs = {job.path.name: Cost(0.0, 0, 0) for job in jobs}
     costs |= {job.path.name: study.cost(job, data, tried[kind_of(job)]) for job in left}
-    workers = max(1, min(resources.workers, len(left)))
+    workers = max(1, min(resources.at_a_time, len(left)))
     seconds = [costs[job.path.name].seconds for job in left]
     slowdown = max(1.0, workers * resources.threads / cores()) if resolve_device(resources.device) == "cpu" else 1.0
     size = sum(cost.bytes for cost in costs.values())
@@ -85,7 +86,4 @@ def finished_after(seconds: list[float], workers: int, start: float = 0.0) -> fl
 
 
 def _in(pool: LocalPool, fn: Callable[..., Any], *args: Any) -> Any:
-    future = pool.submit(fn, *args, name="a run tried out for the estimate")
-    while not future.done():
-        pool.attend(1.0)
-    return future.result()
+    return Blocking(pool).submit(fn, *args).result()

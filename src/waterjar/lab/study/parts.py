@@ -11,6 +11,7 @@ from waterjar.errors import WaterjarError
 from waterjar.lab import data as data_sets
 from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import Count, Device
+from waterjar.lab.study.executors import Choice
 from waterjar.run.faults import Behind
 
 STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -44,10 +45,23 @@ class Resources(BaseModel):
     device: Device = "auto"
     checkpoint_seconds: Annotated[float, Field(gt=0.0)] = 60.0
     """Between two checkpoints of a run."""
+    executor: Choice = Choice()
+    """Where runs are computed: local, dask or slurm, with their settings; see `executors`."""
     gpu_memory_limit: Annotated[float, Field(gt=0.0)] | None = None
     """Megabytes (10^6 bytes) that a run may take on a CUDA device; see `notes` for what is told about it."""
     checkpoint_frequency: Literal["task"] | None = None
     """Accepted, and not acted on: checkpoints are written every `checkpoint_seconds`."""
+
+    def steered(self, workers: int | None, executor: Choice) -> Resources:
+        """The same on another executor, or with so many runs at a time, whoever said how many before."""
+        if workers is not None and "workers" in executor.settings:
+            executor = executor.model_copy(update={"settings": {**executor.settings, "workers": workers}})
+        return self.model_copy(update={"workers": workers or self.workers, "executor": executor})
+
+    @property
+    def at_a_time(self) -> int:
+        """Runs at a time: what the executor's own settings say goes first."""
+        return int(self.executor.settings.get("workers") or self.workers)
 
 
 def faulty(where: str, found: list[str]) -> WaterjarError:

@@ -1,28 +1,29 @@
-"""Running a study: idempotent jobs on any concurrent.futures-like executor.
+"""Running a study: idempotent jobs on the executor that it declares, or on any concurrent.futures-like one.
 
 A job is found by its run_id: sealed ones are passed over, begun ones go on from their checkpoint, changed ones are
 other runs. Workers get a path to memory-mapped data, so that the images stand in memory once. Progress is read
-from the runs themselves, so it works with any executor, also on other machines. The default is a pool of processes
-that replaces workers that were killed (see `local_pool`); with another executor that is the executor's business.
+from the runs themselves, so it works with any executor, also on other machines. Runs whose worker is lost are taken up
+again (see `attempts`).
 """
 
 from __future__ import annotations
 
+import functools
 import logging
-import time
+import uuid
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from waterjar.errors import BusyError, WaterjarError
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData, from_cache, load, to_cache
 from waterjar.lab.study import kinds
 from waterjar.lab.study.declaration import expand
+from waterjar.lab.study.executors import Needs, Pool, open_pool
 from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Declared
-from waterjar.lab.study.local_pool import LocalPool, reason
+from waterjar.lab.study.queue import Executor, ForeignPool, work_off
 from waterjar.lab.study.remarks import notes
 from waterjar.run.resume import mend
 from waterjar.run.root import NotARunError, read_root
@@ -30,31 +31,9 @@ from waterjar.run.store import BUSY, ROOT
 from waterjar.run.study import Study, create_study, open_study
 
 DATA = ".waterjar/data"
+FILES = ".waterjar/executor"
+"""Of the executor, in the study's folder."""
 _LOG = logging.getLogger(__name__)
-
-
-class Future(Protocol):
-    """What is needed of a future."""
-
-    def done(self) -> bool:
-        """Whether it has ended."""
-        ...
-
-    def exception(self) -> BaseException | None:
-        """What ended it, if it failed."""
-        ...
-
-    def cancel(self) -> Any:
-        """Do not start it any more."""
-        ...
-
-
-class Executor(Protocol):
-    """What is needed of an executor: a process pool has it, so does dask's."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future:
-        """Start a call some time."""
-        ...
 
 
 def plan(declaration: Declared, out: Path, data: ImageData) -> list[Job]:
@@ -101,11 +80,12 @@ def run(
 ) -> Study:
     """Run what is not yet there, and open the declared runs; others that stand in `out` are left alone.
 
-    `executor` runs the jobs; by default a pool of spawned processes. `watch` is called with the jobs every
+    `executor` runs the jobs; by default the one that the study declares. `watch` is called with the jobs every
     `poll_seconds` (and a last time with True). Runs that fail do not stop the others; they are named at the end. What
     `notes` has to say, before the first run and after the last, is logged as warnings.
     """
-    resolve_device(declaration.resources.device)
+    if declaration.resources.executor.name == "local":
+        resolve_device(declaration.resources.device)  # other machines may have what this one has not
     data = load(declaration.data.name, **declaration.data.settings)
     jobs = plan(declaration, out, data)
     for note in notes(declaration):
@@ -115,35 +95,7 @@ def run(
     cache = to_cache(data, out / DATA)
     del data
     waiting = [job for job in jobs if job.status != "sealed"]
-    pool = LocalPool(min(declaration.resources.workers, len(waiting))) if executor is None else None
-    futures: dict[str, Future] = {}
-    failed: dict[str, str] = {}
-    try:
-        for job in waiting:
-            name, settings = job.path.name, declaration.resources.model_dump(mode="json")
-            place = str(checkpoints_of(job.path))
-            call = (job.kind, job.config.model_dump(mode="json"), str(job.path), str(cache), place, settings)
-            try:
-                futures[name] = _submit(pool, executor, name, call)
-            except BrokenExecutor as error:  # while the first ones ran already
-                failed[name] = _reason(error)
-        while not all(future.done() for future in futures.values()):
-            if watch is not None:
-                watch(jobs, False)
-            if pool is not None:
-                pool.attend(poll_seconds)
-            else:
-                time.sleep(poll_seconds)
-    except BaseException:
-        for future in futures.values():
-            future.cancel()
-        raise
-    finally:
-        if pool is not None:
-            pool.stop()
-    if watch is not None:
-        watch(jobs, True)
-    failed |= _failures(futures)
+    failed = _train(declaration, waiting, cache, executor, functools.partial(watch or _nobody, jobs), poll_seconds)
     # Another `waterjar run` on the same folder may have had a run under its lock, and sealed it since.
     failed = {job.path.name: failed[job.path.name] for job in waiting if job.path.name in failed and not job.is_sealed}
     if failed:
@@ -155,32 +107,56 @@ def run(
     return done
 
 
-def _submit(pool: LocalPool | None, executor: Executor | None, name: str, call: tuple[Any, ...]) -> Future:
-    if executor is not None:
-        return executor.submit(train_job, *call)
-    assert pool is not None
-    return pool.submit(train_job, *call, name=name)
-
-
-def _failures(futures: dict[str, Future]) -> dict[str, str]:
-    failed = {}
-    for name, future in futures.items():
-        try:
-            error = future.exception()
-        except CancelledError as cancelled:
-            error = cancelled
-        if error is not None:
-            failed[name] = _reason(error)
+def _train(
+    declaration: Declared,
+    waiting: list[Job],
+    cache: Path,
+    executor: Executor | None,
+    watch: Callable[[bool], None],
+    poll_seconds: float,
+) -> dict[str, str]:
+    """Train what is left; returns name -> why of those that failed."""
+    if not waiting:
+        watch(True)
+        return {}
+    pool = _open(declaration, waiting, executor)
+    settings = {**declaration.resources.model_dump(mode="json"), "workers": pool.runs_a_machine}
+    calls = {
+        job.path.name: (
+            train_job,
+            job.kind,
+            job.config.model_dump(mode="json"),
+            str(job.path.absolute()),
+            str(cache.absolute()),
+            str(checkpoints_of(job.path).absolute()),
+            settings,
+        )
+        for job in waiting
+    }
+    places = [job.path.absolute() for job in waiting]
+    try:
+        failed = work_off(places, calls, pool, uuid.uuid4().hex, lambda: watch(False), poll_seconds)
+    except KeyboardInterrupt:
+        if pool.stopped:
+            _LOG.warning("%s", pool.stopped)
+        raise
+    finally:
+        pool.stop()
+    watch(True)
     return failed
 
 
-def _reason(error: BaseException) -> str:
-    if isinstance(error, BrokenExecutor):
-        return (
-            f"{type(error).__name__}: the executor lost a worker process, most likely for want of memory, and gave up "
-            "all runs under way. The default one, without `executor`, replaces such workers"
-        )
-    return reason(error)
+def _open(declaration: Declared, waiting: list[Job], executor: Executor | None) -> Pool:
+    resources = declaration.resources
+    if executor is not None:
+        return ForeignPool(executor, resources.workers)
+    folder = (waiting[0].path.parent / FILES).absolute()
+    needs = Needs(resources.workers, folder, len(waiting), resources.threads, resources.device)
+    return open_pool(resources.executor, needs)
+
+
+def _nobody(jobs: list[Job], last: bool) -> None:
+    """Nobody watches."""
 
 
 def _failed(failed: dict[str, str], asked: int, out: Path) -> WaterjarError:

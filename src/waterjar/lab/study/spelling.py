@@ -14,29 +14,35 @@ from pydantic import BaseModel, ValidationError
 from waterjar.diagnose.analysis import WORDS, Analysis, Baseline, spelled_out
 from waterjar.diagnose.registry import families
 from waterjar.errors import WaterjarError
+from waterjar.lab.study.executors import spelled_out as spelled_out_executor
 from waterjar.run.faults import unknown
 
 _RESOURCES = {
     "max_parallel_jobs": "workers",
     "gpu_memory_limit": "gpu_memory_limit",
     "checkpoint_frequency": "checkpoint_frequency",
+    "executor": "executor",
 }
-"""Words at the top of the seed's file -> the field of `resources` that each stands for."""
+"""Words at the top of a file, some of them the seed's -> the field of `resources` that each stands for."""
 
 
 def with_resources(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The content with the seed's words for resources in their section, and what is wrong with them.
+    """The content with words for resources in their section, spelled out, and what is wrong with them.
 
-    >>> with_resources({"seeds": [1], "max_parallel_jobs": 2})
-    ({'seeds': [1], 'resources': {'workers': 2}}, [])
+    >>> with_resources({"seeds": [1], "max_parallel_jobs": 2, "executor": "dask"})
+    ({'seeds': [1], 'resources': {'workers': 2, 'executor': {'name': 'dask'}}}, [])
     """
     moved = {field: content[word] for word, field in _RESOURCES.items() if word in content}
-    if not moved:
-        return dict(content), []
     rest = {key: value for key, value in content.items() if key not in _RESOURCES}
     section = _written(rest.get("resources", {}))
     if not isinstance(section, Mapping):
         return rest, []  # told where the types are judged
+    section = dict(section)
+    for place in (moved, section):
+        if "executor" in place:
+            place["executor"] = spelled_out_executor(place["executor"])
+    if not moved and not section:
+        return rest, []
     found = [
         f"{word} is another word for resources.{field}, and they differ ({content[word]!r} and {section[field]!r}): "
         "leave one of them out"

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("torch")
 
 from waterjar import WaterjarError
-from waterjar.lab.study.local_pool import LocalPool, _cause
+from waterjar.lab.study.executors.local import LocalPool, _cause
 
 pytestmark = pytest.mark.torch
 
@@ -85,7 +85,7 @@ def test_a_crash_of_compiled_code_is_not_called_a_want_of_memory(pool: LocalPool
 
 
 def test_stopping_ends_busy_workers_also_stubborn_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waterjar.lab.study.local_pool._GRACE", 1.0)
+    monkeypatch.setattr("waterjar.lab.study.executors.local._GRACE", 1.0)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     pool = LocalPool(2)
     wait_for(pool, *(pool.submit(time.sleep, 2.0) for _ in range(2)))  # both are up
@@ -104,7 +104,7 @@ def test_stopping_ends_busy_workers_also_stubborn_ones(monkeypatch: pytest.Monke
 def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "careless.py"
     script.write_text(
-        "import os\nfrom waterjar.lab.study.local_pool import LocalPool\n"
+        "import os\nfrom waterjar.lab.study.executors.local import LocalPool\n"
         "pool = LocalPool(1)\npool.submit(os.getpid)\npool.attend(60)\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=100)
@@ -117,7 +117,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
 def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(
-        "import os, time\nfrom waterjar.lab.study.local_pool import LocalPool\n"
+        "import os, time\nfrom waterjar.lab.study.executors.local import LocalPool\n"
         "if __name__ == '__main__':\n"
         "    pool = LocalPool(2)\n"
         "    firsts = [pool.submit(os.getpid), pool.submit(os.getpid)]\n"
@@ -142,7 +142,7 @@ def test_signals_without_a_name_have_a_number() -> None:
 
 LATE = """
 import os, signal, time
-from waterjar.lab.study.local_pool import LocalPool
+from waterjar.lab.study.executors.local import LocalPool
 
 
 class Late:
