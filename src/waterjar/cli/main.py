@@ -22,6 +22,7 @@ from waterjar.cli import (
     new,
     plot,
     report,
+    reproduce,
     run,
     sensitivity,
     show,
@@ -51,6 +52,7 @@ for module in (
     import_,
     migrate,
     verify,
+    reproduce,
     doctor,
 ):
     app.command(name=module.NAME)(module.command)

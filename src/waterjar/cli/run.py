@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from waterjar.lab.study import Job
     from waterjar.lab.study.progress import JobProgress
     from waterjar.run.study import Study
+
+    Watch = Callable[[list[Job], bool], None]
 
 NAME = "run"
 _MOST_SETS = 30
@@ -66,24 +70,40 @@ def command(
             sys.stderr.write(f"waterjar: {visible(line)}\n")
         _dry_run(declared, folder, as_json)
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout` and Slurm stop it as Ctrl-C does
-    board = None if as_json else _Board(declared.resources.at_a_time, study.kinds.of(declared.kind).SHOWN)
-    try:
-        try:
-            done = study.run(declared, folder, watch=board.show if board else None)
-        finally:
-            if board:
-                board.close()
+    again = ["waterjar", "run", str(declaration), *([] if out is None else ["--out", str(out)])]
+    again += [] if workers is None else ["--workers", str(workers)]
+    again += [] if executor is None else ["--executor", executor]
+    again += [flag for flag, given in (("--train-only", train_only), ("--json", as_json)) if given]
+    with stoppable(shlex.join(again)):
+        with watched(declared, quiet=as_json) as watch:
+            done = study.run(declared, folder, watch=watch)
         _tell(declared, done, folder, train_only=train_only, as_json=as_json)
+
+
+@contextlib.contextmanager
+def stoppable(again: str) -> Iterator[None]:
+    """Around long work: Ctrl-C, and SIGTERM as `timeout` and Slurm send it, stop it and say which command goes on."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
     except KeyboardInterrupt:
-        again = ["waterjar", "run", str(declaration), *([] if out is None else ["--out", str(out)])]
-        again += [] if workers is None else ["--workers", str(workers)]
-        again += [] if executor is None else ["--executor", executor]
-        again += [flag for flag, given in (("--train-only", train_only), ("--json", as_json)) if given]
-        sys.stderr.write(f"\nstopped; go on with: {shlex.join(again)}\n")
+        sys.stderr.write(f"\nstopped; go on with: {again}\n")
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)  # None: it was not Python's
+
+
+@contextlib.contextmanager
+def watched(declared: Any, *, quiet: bool) -> Iterator[Watch | None]:
+    """A live table of the runs in training, unless nobody wants to see it."""
+    from waterjar.lab.study import kinds  # noqa: PLC0415
+
+    board = None if quiet else _Board(declared.resources.at_a_time, kinds.of(declared.kind).SHOWN)
+    try:
+        yield board.show if board else None
+    finally:
+        if board:
+            board.close()
 
 
 def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json: bool) -> None:

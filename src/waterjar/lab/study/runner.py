@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +77,20 @@ def run(
     executor: Executor | None = None,
     watch: Callable[[list[Job], bool], None] | None = None,
     poll_seconds: float = 0.5,
+    only: Collection[str] | None = None,
+    data: ImageData | None = None,
 ) -> Study:
     """Run what is not yet there, and open the declared runs; others that stand in `out` are left alone.
 
     `executor` runs the jobs; by default the one that the study declares. `watch` is called with the jobs every
     `poll_seconds` (and a last time with True). Runs that fail do not stop the others; they are named at the end. What
-    `notes` has to say, before the first run and after the last, is logged as warnings.
+    `notes` has to say, before the first run and after the last, is logged as warnings. `only` these runs, by their
+    run_id, are run; `data` that are at hand are not loaded again.
     """
     if declaration.resources.executor.name == "local":
         resolve_device(declaration.resources.device)  # other machines may have what this one has not
-    data = load(declaration.data.name, **declaration.data.settings)
-    jobs = plan(declaration, out, data)
+    data = load(declaration.data.name, **declaration.data.settings) if data is None else data
+    jobs = [job for job in plan(declaration, out, data) if only is None or job.run_id in only]
     for note in notes(declaration):
         _LOG.warning("%s", note)
     told = declaration.model_dump(mode="json", exclude={"data": {"settings": {"path"}}})
