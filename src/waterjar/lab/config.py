@@ -157,6 +157,16 @@ class RunConfig(BaseModel):
         """What it is called in tables: the learner, or the baseline that it is."""
         return self.learner if self.scenario == "sequential" else self.scenario
 
+    @property
+    def parts(self) -> dict[str, list[str]]:
+        """What it is made of: shelf -> names."""
+        return {
+            "data": [self.data],
+            "shortcuts": [self.shortcut.kind],
+            "networks": [self.backbone],
+            "learners": [self.learner],
+        }
+
     def to_plain(self) -> dict[str, Any]:
         """As plain data, the way it stands in the run; `method` is there for those who list runs."""
         return {"method": self.method, **self.model_dump(mode="json")}

@@ -37,6 +37,10 @@ PREFIX = "waterjar."
 _LOG = logging.getLogger(__name__)
 
 
+class PartError(WaterjarError):
+    """A part from outside that cannot be used: its package is at fault, and all else goes on."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A part from outside: an entry point of an installed package."""
@@ -113,22 +117,59 @@ class Shelf:
 
     def check(self, name: str, what: str = "", also: Iterable[str] = ()) -> None:
         """Refuse a name that is none of ours or theirs; `what` it was given as, and what else could stand there."""
-        for part, why in self.refusals().items():
-            if part.name == name and name not in self.ours:
-                raise WaterjarError(f"{what or self.what} '{name}' ({part.entry}, of {part.origin}) is {why}")
         known = (*self.names(), *also)
         if name not in known:
-            raise unknown_name(what or self.what, name, known)
+            raise self.absent(name, known, what)
+
+    def absent(self, name: str, known: Iterable[str], what: str = "") -> WaterjarError:
+        """The error for a name that is not there: why its part is not offered, or the nearest of those `known`."""
+        for part, why in self.refusals().items():
+            if part.name == name:
+                return PartError(f"{what or self.what} '{name}' ({part.entry}, of {part.origin}) is {why}")
+        own = self.outside().get(name)
+        if own in _FAULTS:
+            return self.broken(own, _FAULTS[own])
+        return unknown_name(what or self.what, name, known)
+
+    def broken(self, part: Part, why: str) -> PartError:
+        """The error for a part from outside that cannot be used, and why not: from now on for whoever asks for it."""
+        _FAULTS[part] = why
+        return PartError(f"{self.what} '{part.name}' ({part.entry}, of {part.origin}) cannot be used: {why}")
 
     def module(self, name: str) -> ModuleType:
         """Import a part by its name, or say which there are, or why this one cannot be used."""
         self.check(name)
         if name not in self.ours:
-            return load(self.outside()[name], self.what, self.has)
+            return self.load(self.outside()[name])
         for part, why in self.refusals().items():
             if part.name == name:
                 tell_once(f"{part.entry}, of {part.origin}, is {why}")
         return importlib.import_module(f"{self.folder}.{name}")
+
+    def load(self, part: Part) -> ModuleType:
+        """Import a part from outside, or raise a `PartError` that names its package; it is tried once."""
+        if part in _FAULTS:
+            raise self.broken(part, _FAULTS[part])
+        try:
+            module = importlib.import_module(part.target)
+        except MemoryError:
+            raise
+        except (Exception, SystemExit) as error:  # another's file: whatever it raises is a fault of that file
+            raise self.broken(part, f"{type(error).__name__}: {error}") from error
+        wanted = [one.replace("{name}", part.name) for one in self.has]
+        lacking = [one for one in wanted if not any(hasattr(module, able) for able in one.split("|"))]
+        if lacking:
+            what = " and no ".join(lacking).replace("|", " or ")
+            raise self.broken(part, f"it has no {what}; expected {', '.join(wanted).replace('|', ' or ')}")
+        return module
+
+    def fault(self, part: Part) -> str:
+        """Why a part from outside cannot be used; empty if it can. It is imported to find out."""
+        try:
+            self.load(part)
+        except PartError:
+            return _FAULTS[part]
+        return ""
 
     def modules(self) -> tuple[dict[str, ModuleType], dict[str, str]]:
         """All parts that can be imported, by name, and why the others cannot."""
@@ -156,15 +197,12 @@ class Shelf:
         try:
             return Behind([], self.module(name).Settings)
         except WaterjarError as error:
-            if name in self.names() or any(part.name == name for part in self.parts()):
+            if isinstance(error, PartError):
                 return Behind([f"{at}: {error}"])
             return Behind([f"{at}: {unknown(self.what, name, name, (*self.names(), *also))}"])
 
 
-class PartError(WaterjarError):
-    """A part from outside that cannot be used: its package is at fault, and all else goes on."""
-
-
+_BINARY = "waterjar.lab.binary"
 _KIND = ("SHOWN", "declare", "expand", "lay_out", "try_out", "train", "speed", "shown", "rehearse", "cost")
 SHELVES: dict[str, Shelf] = {
     shelf.name: shelf
@@ -175,7 +213,7 @@ SHELVES: dict[str, Shelf] = {
             "networks", "network", "waterjar.lab.networks", ("Settings", "assemble"), ("waterjar.lab.binary.networks",)
         ),
         Shelf("learners", "learner", "waterjar.lab.learners", ("Settings", "build"), ("waterjar.lab.binary.learners",)),
-        Shelf("options", "option", "waterjar.lab.binary.options", ("Settings", "build|network_settings")),
+        Shelf("options", "option", f"{_BINARY}.options", ("Settings", "build|network_settings")),
         Shelf("kinds", "kind of study", "waterjar.lab.study.kinds", _KIND),
         Shelf("metrics", "metric"),
         Shelf("figures", "figure", "waterjar.view.figures", ("TITLE", "CAPTION", "NEEDS", "data", "{name}")),
@@ -193,29 +231,6 @@ def from_outside(names: Mapping[str, Iterable[str]]) -> list[Part]:
 def found_parts() -> tuple[Part, ...]:
     """Every entry point `waterjar.<something>` of the installed packages, also of shelves that there are not."""
     return _found(tuple(sys.path))
-
-
-def load(part: Part, what: str, has: Iterable[str] = ()) -> ModuleType:
-    """Import a part from outside, or raise a `PartError` that names its package; a second call says the same again."""
-    if part not in _FAULTS:
-        try:
-            module = importlib.import_module(part.target)
-        except MemoryError:
-            raise
-        except (Exception, SystemExit) as error:
-            _FAULTS[part] = f"{type(error).__name__}: {error}"
-            raise broken(part, what, _FAULTS[part]) from error
-        wanted = [one.replace("{name}", part.name) for one in has]
-        lacking = [one for one in wanted if not any(hasattr(module, able) for able in one.split("|"))]
-        if not lacking:
-            return module
-        _FAULTS[part] = f"it has no {' and no '.join(lacking).replace('|', ' or ')}; expected {', '.join(wanted)}"
-    raise broken(part, what, _FAULTS[part])
-
-
-def broken(part: Part, what: str, why: str) -> PartError:
-    """The error for a part that cannot be used."""
-    return PartError(f"{what} '{part.name}' ({part.entry}, of {part.origin}) cannot be used: {why}")
 
 
 _FAULTS: dict[Part, str] = {}

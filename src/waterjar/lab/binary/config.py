@@ -243,6 +243,11 @@ class BinaryConfig(BaseModel):
         """What it is called in tables: the learner and its options."""
         return "+".join([self.learner, *(one.name for one in self.options)])
 
+    @property
+    def parts(self) -> dict[str, list[str]]:
+        """What it is made of, of what can come from outside: shelf -> names."""
+        return {"data": [self.data], "networks": [self.network], "options": [one.name for one in self.options]}
+
     def to_plain(self) -> dict[str, Any]:
         """As plain data, the way it stands in the run: with the seeds of the repeats in place of what gave them."""
         plain = self.model_dump(mode="json", exclude={"repeats", "seed"})
