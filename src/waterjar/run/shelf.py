@@ -254,6 +254,7 @@ def _read_entry_points() -> Iterator[Part]:
     """Package by package, and not by `metadata.entry_points`, which one damaged file among all would stop."""
     seen = set()
     for one in metadata.distributions():
+        package = "an installed package"
         try:
             text = one.read_text("entry_points.txt") or ""
             if PREFIX not in text:
@@ -261,8 +262,8 @@ def _read_entry_points() -> Iterator[Part]:
             package, version = str(one.metadata["Name"]), str(one.version)
             is_first = metadata.distribution(package).read_text("entry_points.txt") == text
             entries = list(one.entry_points)
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, ImportError) as error:  # damaged
-            tell_once(f"an installed package's metadata cannot be read, so that nothing of it is offered: {error}")
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, ImportError) as error:
+            tell_once(f"nothing of {package} is offered: its metadata cannot be read ({type(error).__name__}: {error})")
             continue
         if package in seen or not is_first:  # a copy further down the path, which is not the one that is imported
             continue
