@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from lab.study.in_this_process import InThisProcess
 from waterjar.diagnose import registry
 from waterjar.diagnose.catalogue import catalogue
 from waterjar.lab import study as studies
+from waterjar.run.shelf import SHELVES
 from waterjar.testing import check_metric
 
 EINSTELLUNG = """
@@ -310,6 +313,25 @@ class TestFormat:
         outside.forget(site)
         with pytest.raises(WaterjarError, match="format 'one_way' cannot be written: expected csv, rows, seed"):
             command("export", einstellung, "--format", "one_way", "--out", tmp_path / "x")
+
+
+def test_the_page_about_it_is_true(site: Path) -> None:
+    """The package of docs/parts.md, as it stands there."""
+    page = (Path(__file__).parents[1] / "docs" / "parts.md").read_text()
+    ((module,), (project,)) = (re.findall(rf"```{kind}\n(.*?)```", page, re.S) for kind in ("python", "toml"))
+    (site / "my_parts").mkdir(exist_ok=True)
+    (site / "my_parts" / "largest_activation.py").write_text(module)
+    outside.describe(site, tomllib.loads(project)["project"])
+    outside.forget(site)
+    parts = {part["name"]: part for part in json.loads(command("doctor", "--json"))["parts"]}
+    assert parts["largest_activation"]["state"] == "usable" and parts["largest_activation"]["package"] == "my-parts 0.1"
+    assert registry.find_metric("largest_activation").origin == "my-parts 0.1"
+    assert check_metric("largest_activation") == ()
+    rows = {line.split("`")[1]: line for line in page.split("\n") if line.startswith("| `")}
+    assert set(rows) == set(SHELVES)
+    for name, shelf in SHELVES.items():
+        told = [one for wanted in shelf.has for one in wanted.split("|")] if name != "kinds" else []
+        assert all(one in rows[name] or one == "{name}" for one in told), name
 
 
 class TestDoctor:
