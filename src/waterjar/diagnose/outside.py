@@ -21,8 +21,7 @@ SHELF = SHELVES["metrics"]
 
 def declare_from_outside(metrics: dict[str, Metric], families: dict[str, Family]) -> None:
     """Add the metrics of other packages to `metrics`, where ours stand already; all `families` are ours."""
-    for part, why in SHELF.refusals().items():
-        tell_once(f"{part.entry}, of {part.origin}, is {why}")
+    SHELF.tell_refusals()
     added: dict[Part, list[str]] = {}
     for part in SHELF.outside().values():
         before, known = dict(metrics), dict(families)

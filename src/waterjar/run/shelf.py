@@ -141,10 +141,14 @@ class Shelf:
         self.check(name)
         if name not in self.ours:
             return self.load(self.outside()[name])
-        for part, why in self.refusals().items():
-            if part.name == name:
-                tell_once(f"{part.entry}, of {part.origin}, is {why}")
+        self.tell_refusals(name)
         return importlib.import_module(f"{self.folder}.{name}")
+
+    def tell_refusals(self, name: str | None = None) -> None:
+        """Warn of parts from outside that are not offered, of one name or of all."""
+        for part, why in self.refusals().items():
+            if name in (None, part.name):
+                tell_once(f"{part.entry}, of {part.origin}, is {why}")
 
     def load(self, part: Part) -> ModuleType:
         """Import a part from outside, or raise a `PartError` that names its package; it is tried once."""
@@ -196,9 +200,9 @@ class Shelf:
             return Behind([])  # told where the types are judged
         try:
             return Behind([], self.module(name).Settings)
-        except WaterjarError as error:
-            if isinstance(error, PartError):
-                return Behind([f"{at}: {error}"])
+        except PartError as error:
+            return Behind([f"{at}: {error}"])
+        except WaterjarError:
             return Behind([f"{at}: {unknown(self.what, name, name, (*self.names(), *also))}"])
 
 
@@ -209,10 +213,8 @@ SHELVES: dict[str, Shelf] = {
     for shelf in (
         Shelf("data", "data set", "waterjar.lab.data", ("Settings", "load")),
         Shelf("shortcuts", "shortcut", "waterjar.lab.shortcuts", ("Settings", "build")),
-        Shelf(
-            "networks", "network", "waterjar.lab.networks", ("Settings", "assemble"), ("waterjar.lab.binary.networks",)
-        ),
-        Shelf("learners", "learner", "waterjar.lab.learners", ("Settings", "build"), ("waterjar.lab.binary.learners",)),
+        Shelf("networks", "network", "waterjar.lab.networks", ("Settings", "assemble"), (f"{_BINARY}.networks",)),
+        Shelf("learners", "learner", "waterjar.lab.learners", ("Settings", "build"), (f"{_BINARY}.learners",)),
         Shelf("options", "option", f"{_BINARY}.options", ("Settings", "build|network_settings")),
         Shelf("kinds", "kind of study", "waterjar.lab.study.kinds", _KIND),
         Shelf("metrics", "metric"),

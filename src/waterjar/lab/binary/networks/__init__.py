@@ -30,7 +30,10 @@ def names() -> tuple[str, ...]:
 
 
 def _shelf_of(name: str) -> Shelf:
-    return _OWN if name in _OWN.names() else lab_networks.SHELF
+    if name not in _OWN.names():
+        return lab_networks.SHELF
+    lab_networks.SHELF.tell_refusals(name)  # another package's of that name is not the one that is meant
+    return _OWN
 
 
 def settings_of(name: str) -> type[BaseModel]:
