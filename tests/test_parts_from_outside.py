@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -313,6 +314,28 @@ class TestFormat:
         outside.forget(site)
         with pytest.raises(WaterjarError, match="format 'one_way' cannot be written: expected csv, rows, seed"):
             command("export", einstellung, "--format", "one_way", "--out", tmp_path / "x")
+
+
+@pytest.mark.slow
+def test_what_pip_installs_is_found_alike(tmp_path: Path) -> None:
+    """The other tests write the metadata themselves; this is what pip makes of the same pyproject.toml."""
+    pytest.importorskip("setuptools")
+    shutil.copytree(outside.PACKAGE, tmp_path / "source", ignore=shutil.ignore_patterns("__pycache__"))
+    call = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    call += ["--disable-pip-version-check", "--target", str(tmp_path / "target"), str(tmp_path / "source")]
+    subprocess.run(call, check=True, capture_output=True)
+    script = "from waterjar.run.shelf import found_parts; print(*map(str, found_parts()), sep='\\n')"
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for folder in (tmp_path / "target", outside.install(tmp_path / "site"))
+    ]
+    assert told[0] == told[1] and told[0].count("package='strange-parts', version='1.0'") == 10
 
 
 def test_the_page_about_it_is_true(site: Path) -> None:

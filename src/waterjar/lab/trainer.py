@@ -22,7 +22,7 @@ from waterjar.lab.scenarios import Epoch, Phase, phases, plain_batches
 from waterjar.lab.snapshots import Snapshots
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.run.identity import identify
-from waterjar.run.provenance import made_of
+from waterjar.run.provenance import using_parts
 from waterjar.run.reader import open_run
 from waterjar.run.recorder import Recorder
 from waterjar.run.resume import mend
@@ -262,7 +262,7 @@ def train(
     if begun:
         check_that_run_is_not_older(path, checkpoints / LAST, last)
     try:
-        with made_of(config.parts):
+        with using_parts(config.parts):
             recorder = Recorder(
                 path,
                 {**config.to_plain(), "device": target},

@@ -29,20 +29,20 @@ _PACKAGES = (
     "avalanche-lib",
     "lightning",
 )
-_MADE_OF: ContextVar[tuple[Part, ...]] = ContextVar("parts from outside", default=())
+_PARTS: ContextVar[tuple[Part, ...]] = ContextVar("parts from outside", default=())
 
 
 @contextlib.contextmanager
-def made_of(parts: Mapping[str, Iterable[str]]) -> Iterator[None]:
+def using_parts(parts: Mapping[str, Iterable[str]]) -> Iterator[None]:
     """Name the parts, shelf -> names, that a run opened in here is made of: packages from outside are recorded.
 
     A learner from another package changes numbers as a version of waterjar does.
     """
-    before = _MADE_OF.set((*_MADE_OF.get(), *from_outside(parts)))
+    before = _PARTS.set((*_PARTS.get(), *from_outside(parts)))
     try:
         yield
     finally:
-        _MADE_OF.reset(before)
+        _PARTS.reset(before)
 
 
 def now() -> str:
@@ -52,7 +52,7 @@ def now() -> str:
 
 def collect() -> dict[str, Any]:
     """Everything worth knowing about the surroundings of a run, as plain data."""
-    parts = _MADE_OF.get()
+    parts = _PARTS.get()
     named = {"parts": {f"{part.shelf}.{part.name}": part.origin for part in parts}} if parts else {}
     return {
         "versions": versions() | {part.package: part.version for part in parts},

@@ -27,7 +27,7 @@ from waterjar.lab.memory import PeakMemory
 from waterjar.lab.scenarios import batch_bounds
 from waterjar.lab.trainer import BACKWARD_COST, check_that_run_is_not_older, is_sealed
 from waterjar.run.identity import identify
-from waterjar.run.provenance import made_of
+from waterjar.run.provenance import using_parts
 from waterjar.run.recorder import Recorder
 from waterjar.run.resume import mend
 from waterjar.run.schema import Missing, Variable, missing
@@ -265,7 +265,7 @@ def train_binary(
             check_that_run_is_not_older(path, checkpoints / LAST, last)
         names = trainer.tasks.names
         with (
-            made_of(config.parts),
+            using_parts(config.parts),
             Recorder(
                 path,
                 {**config.to_plain(), "device": target, "engine": chosen},
