@@ -6,13 +6,17 @@ import errno
 import gc
 import os
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+import outside
 from recording import record
+
+collect_ignore = ["parts_from_outside"]  # a package by itself, one part of which is broken
 
 # The same examples every time: a red CI says something about the change, not about the dice.
 # HYPOTHESIS_PROFILE=explore looks for new ones; `make slow` and `make oracle` do.
@@ -46,6 +50,25 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_path(recorded: Path, tmp_path: Path) -> Path:
     """A copy of it, to do anything with."""
     return Path(shutil.copytree(recorded, tmp_path / "run"))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that packages can be installed into, on the path of this process and of those that it starts."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *sys.path]))
+    yield folder
+    outside.forget(folder)
+
+
+@pytest.fixture
+def strange_parts(site: Path) -> Path:
+    """The package in tests/parts_from_outside, installed."""
+    outside.install(site)
+    outside.forget(site)
+    return site
 
 
 @pytest.fixture

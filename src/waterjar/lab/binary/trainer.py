@@ -27,6 +27,7 @@ from waterjar.lab.memory import PeakMemory
 from waterjar.lab.scenarios import batch_bounds
 from waterjar.lab.trainer import BACKWARD_COST, check_that_run_is_not_older, is_sealed
 from waterjar.run.identity import identify
+from waterjar.run.provenance import using_parts
 from waterjar.run.recorder import Recorder
 from waterjar.run.resume import mend
 from waterjar.run.schema import Missing, Variable, missing
@@ -263,20 +264,23 @@ def train_binary(
         if begun:
             check_that_run_is_not_older(path, checkpoints / LAST, last)
         names = trainer.tasks.names
-        with Recorder(
-            path,
-            {**config.to_plain(), "device": target, "engine": chosen},
-            seeds=config.repeat_seeds,
-            eval_sets={name: task for task, name in enumerate(names)},
-            eval_sizes=dict.fromkeys(names, trainer.tasks.n_test),
-            tasks=names,
-            classes=[f"label_{label}" for label in range(config.tasks.classes_per_task)],
-            probe_sets=[names[task] for task in config.probe_tasks],
-            variables=VARIABLES,
-            data_fingerprint=data.fingerprint,
-            unhashed=("engine",),
-            resume_at=last if begun else None,
-        ) as recorder:
+        with (
+            using_parts(config.parts),
+            Recorder(
+                path,
+                {**config.to_plain(), "device": target, "engine": chosen},
+                seeds=config.repeat_seeds,
+                eval_sets={name: task for task, name in enumerate(names)},
+                eval_sizes=dict.fromkeys(names, trainer.tasks.n_test),
+                tasks=names,
+                classes=[f"label_{label}" for label in range(config.tasks.classes_per_task)],
+                probe_sets=[names[task] for task in config.probe_tasks],
+                variables=VARIABLES,
+                data_fingerprint=data.fingerprint,
+                unhashed=("engine",),
+                resume_at=last if begun else None,
+            ) as recorder,
+        ):
             trainer.describe(recorder)
             trainer.go(recorder)
     finally:

@@ -24,6 +24,7 @@ from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Declared
 from waterjar.lab.study.local_pool import LocalPool, reason
 from waterjar.lab.study.remarks import notes
+from waterjar.run.provenance import using_parts
 from waterjar.run.resume import mend
 from waterjar.run.root import NotARunError, read_root
 from waterjar.run.store import BUSY, ROOT
@@ -207,7 +208,8 @@ def train_job(
     before = torch.get_num_threads()
     torch.set_num_threads(resources["threads"])
     try:
-        trained = kinds.of(kind).train(config, from_cache(cache), Path(path), Path(checkpoints), resources)
+        with using_parts({"kinds": [kind]}):
+            trained = kinds.of(kind).train(config, from_cache(cache), Path(path), Path(checkpoints), resources)
     finally:
         torch.set_num_threads(before)
     return str(trained)

@@ -22,7 +22,6 @@ from waterjar.lab.binary.config import (
     parse_config,
 )
 from waterjar.lab.binary.engines import EngineName
-from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import ListedCount, Seed
 from waterjar.lab.study.analysed import check_baseline, not_recorded, unfit
 from waterjar.lab.study.parts import STRICT, Data, check_number, faulty
@@ -54,13 +53,7 @@ class Network(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the network."""
-        name = values.get("name", "cnn")
-        if not isinstance(name, str):
-            return Behind([])  # told where the types are judged
-        known = networks.names()
-        if name not in known:
-            return Behind([f"{at}: {unknown('network', name, name, known)}"])
-        return Behind([], networks.settings_of(name))
+        return networks.behind(values.get("name", "cnn"), at)
 
 
 class Algorithm(BaseModel):
@@ -77,7 +70,7 @@ class Algorithm(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the learner."""
-        return behind_name(learners, "learner", values.get("learner"), at)
+        return learners.SHELF.behind(values.get("learner"), at)
 
 
 class Resources(CommonResources):
