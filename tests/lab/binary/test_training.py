@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import multiprocessing
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from lab.binary.tiny_binary import ALL_OPTIONS, tiny
 from waterjar.diagnose import continual, geometry, plasticity
 from waterjar.errors import WaterjarError
 from waterjar.lab import checkpoint, data
-from waterjar.lab.binary import BinaryConfig, draw_tasks, engines, estimate_size, train_binary, workers
+from waterjar.lab.binary import BinaryConfig, draw_tasks, engines, estimate_size, run_id_of, train_binary, workers
 from waterjar.lab.binary.cohort import Cohort
 from waterjar.lab.binary.engines import LocalCrew
 from waterjar.lab.binary.pupil import first_network
@@ -335,7 +337,7 @@ def test_going_on_with_another_engine(tmp_path: Path, glyphs: ImageData) -> None
     config = tiny(tasks={"number": 2}, recording={})
     expected = trained(tmp_path / "whole", config, glyphs)
     interrupted(tmp_path, config, glyphs, "loop")
-    with pytest.raises(WaterjarError, match="begun with engine 'loop', and 'vmap' would not give the same bits"):
+    with pytest.raises(WaterjarError, match="belongs to run .*: remove it to start the run anew"):
         trained(tmp_path, config, glyphs, "vmap")
     found = trained(tmp_path, config, glyphs, "processes", workers=1)
     assert found.attributes["seal"]["content"] == expected.attributes["seal"]["content"]
@@ -349,20 +351,50 @@ def test_a_checkpoint_of_a_run_that_is_gone(tmp_path: Path, glyphs: ImageData) -
     assert found["performance"].sizes["step"] == 6
 
 
-def test_auto_takes_the_quickest(tmp_path: Path, glyphs: ImageData, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_a_rule_and_no_race(tmp_path: Path, glyphs: ImageData, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a clock (this one finds whatever is tried later quicker) nor the number of cores gives other bits."""
     config = tiny(tasks={"number": 1}, recording={}, training={"epochs": 1, "batch_size": 16})
-    ticks = iter([5.0, 1.0] * 2)  # of the loop per repeat, of the stack
-    monkeypatch.setattr(engines, "_seconds", lambda step: (step(), next(ticks))[1])
-    assert engines.choose(config, glyphs, device="cpu", workers=1) == "vmap"
-    assert trained(tmp_path, config, glyphs, "auto", workers=1).attributes["config"]["engine"] == "vmap"
-    monkeypatch.setattr(engines, "_seconds", lambda _: 50.0)
-    assert engines.choose(config, glyphs, device="cpu", workers=2) == "vmap"
-    ticks = iter([50.0, 500.0])
-    monkeypatch.setattr(engines, "_seconds", lambda _: next(ticks))
-    assert engines.choose(config, glyphs, device="cpu", workers=2) == "processes"
-    assert engines.cores() >= 1
-    monkeypatch.undo()
-    assert engines._seconds(lambda: None) >= 0.0
+    expected = trained(tmp_path / "loop", config, glyphs, "loop")
+    calls = itertools.count()
+    monkeypatch.setattr(time, "perf_counter", lambda: -(0.5 ** next(calls)))
+    for cores in (1, 2, 64):
+        monkeypatch.setattr(engines, "cores", lambda cores=cores: cores)
+        found = trained(tmp_path / f"auto{cores}", config, glyphs, "auto")
+        assert found.attributes["seal"]["content"] == expected.attributes["seal"]["content"]
+        assert found.attributes["run_id"] == expected.attributes["run_id"]
+
+
+def test_what_auto_stands_for(glyphs: ImageData) -> None:
+    short = tiny(tasks={"number": 1}, training={"epochs": 1})
+    long = tiny(tasks={"number": 2}, training={"epochs": 100_000, "log_frequency": 100_000})
+    assert engines.choose(short, glyphs, device="cpu", workers=8) == "loop"  # starting processes takes longer
+    assert engines.choose(long, glyphs, device="cpu", workers=1) == "loop"
+    assert engines.choose(long, glyphs, device="cpu", workers=2) == "processes"
+    assert engines.choose(long, glyphs, device="cuda", workers=2) == "vmap"
+    assert engines.choose(tiny(repeats=1), glyphs, device="cuda") == "loop"
+    assert engines.cores() >= 1 and engines.processes_a_run(10**6) == 1
+
+
+def test_what_changes_the_numbers_changes_the_identity(tmp_path: Path, glyphs: ImageData) -> None:
+    config = tiny(tasks={"number": 1}, recording={})
+    loop, vmap = (trained(tmp_path / engine, config, glyphs, engine) for engine in ("loop", "vmap"))
+    assert loop.attributes["run_id"] == run_id_of(config, glyphs.fingerprint)
+    assert vmap.attributes["run_id"] == run_id_of(config, glyphs.fingerprint, stacked=True)
+    assert vmap.attributes["run_id"] != loop.attributes["run_id"]
+    one = tiny(tasks={"number": 1}, recording={}, repeats=1)  # nothing to stack
+    loop, vmap = (trained(tmp_path / f"{engine}-1", one, glyphs, engine) for engine in ("loop", "vmap"))
+    assert vmap.attributes["run_id"] == loop.attributes["run_id"]
+    assert vmap.attributes["seal"]["content"] == loop.attributes["seal"]["content"]
+
+
+def test_a_checkpoint_from_when_both_had_one_identity(tmp_path: Path, glyphs: ImageData) -> None:
+    config = tiny(tasks={"number": 2}, recording={})
+    interrupted(tmp_path, config, glyphs, "loop")
+    content = checkpoint.load(tmp_path / "c", "last.pt", run_id_of(config, glyphs.fingerprint))
+    assert content is not None
+    checkpoint.save(tmp_path / "c", "last.pt", content.pop("run_id"), {**content, "engine": "vmap"})
+    with pytest.raises(WaterjarError, match="begun with engine 'vmap', and 'auto' would not give the same bits"):
+        trained(tmp_path, config, glyphs, "auto")
 
 
 def test_what_is_refused(tmp_path: Path, glyphs: ImageData) -> None:

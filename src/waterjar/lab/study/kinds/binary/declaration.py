@@ -81,10 +81,11 @@ class Algorithm(BaseModel):
 
 
 class Resources(CommonResources):
-    """How it is computed; the engine rounds otherwise, and is kept within a run."""
+    """How it is computed."""
 
     engine: EngineName = "auto"
-    """How the repeats of a run are trained: loop, vmap, processes, or whichever a short measurement finds quickest."""
+    """How the repeats of a run are trained: loop, vmap, processes, or what suits the device. vmap rounds otherwise, so that
+    its runs are others."""
 
 
 class Declaration(BaseModel):
@@ -185,7 +186,7 @@ def _default_analysis(algorithms: object) -> dict[str, Any]:
     method = _method(_spelled_out(first))
     if method is None:
         return default  # told where the types are judged
-    ignore = ["learner_settings", "options", "recording", "engine"]  # engines differ by rounding alone
+    ignore = ["learner_settings", "options", "recording", "engine"]  # vmap differs by rounding alone
     return {**default, "baseline": {"where": {"method": method}, "ignore": ignore, "tell": ["training"]}}
 
 
