@@ -84,8 +84,9 @@ class Resources(CommonResources):
     """How it is computed."""
 
     engine: EngineName = "auto"
-    """How the repeats of a run are trained: loop, vmap, processes, or what suits the device. vmap rounds otherwise, so that
-    its runs are others."""
+    """How the repeats of a run are trained: loop, vmap, processes, or what suits the device.
+
+    vmap rounds otherwise, so that its runs are others."""
 
 
 class Declaration(BaseModel):
