@@ -70,7 +70,7 @@ def floor_of(pair: Pair) -> Floor:
         return Floor(found, min(known, default=None))
     size = min(known)
     tried = (math.ceil(size * _STEP**k) for k in range(1, 1 + math.ceil(math.log(_MOST_IMAGES / size, _STEP))))
-    enough = next((n for n in tried if _bound(sides, [n] * len(sizes), pair) is not None), None)
+    enough = next((n for n in tried if _bound(sides, [max(n, own) for own in known], pair) is not None), None)
     return Floor(None, size, None if enough is None else _rounded_up(enough))
 
 
@@ -89,7 +89,7 @@ def _rounded_up(n: int) -> int:
     >>> _rounded_up(1234), _rounded_up(90)
     (1300, 90)
     """
-    unit = 10 ** max(0, len(str(n)) - 2)
+    unit: int = 10 ** max(0, len(str(n)) - 2)
     return -(-n // unit) * unit
 
 
