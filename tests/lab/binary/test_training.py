@@ -387,14 +387,25 @@ def test_what_changes_the_numbers_changes_the_identity(tmp_path: Path, glyphs: I
     assert vmap.attributes["seal"]["content"] == loop.attributes["seal"]["content"]
 
 
-def test_a_checkpoint_from_when_both_had_one_identity(tmp_path: Path, glyphs: ImageData) -> None:
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_run_begun_when_both_had_one_identity(
+    tmp_path: Path, glyphs: ImageData, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """It would be sealed as one of `vmap`, with the bits of the other, with or without its checkpoint."""
     config = tiny(tasks={"number": 2}, recording={})
-    interrupted(tmp_path, config, glyphs, "loop")
-    content = checkpoint.load(tmp_path / "c", "last.pt", run_id_of(config, glyphs.fingerprint))
-    assert content is not None
-    checkpoint.save(tmp_path / "c", "last.pt", content.pop("run_id"), {**content, "engine": "vmap"})
-    with pytest.raises(WaterjarError, match="begun with engine 'vmap', and 'auto' would not give the same bits"):
+    with monkeypatch.context() as before:
+        before.setattr("waterjar.lab.binary.trainer.is_stacked", lambda *_: False)
+        before.setattr("waterjar.lab.binary.trainer._check_that_it_was_not_stacked", lambda *_: None, raising=False)
+        interrupted(tmp_path, config, glyphs, "vmap")
+    if not kept:
+        (tmp_path / "c" / "last.pt").unlink()
+    assert waterjar.open_run(tmp_path / "run").attributes["run_id"] == run_id_of(config, glyphs.fingerprint)
+    with pytest.raises(
+        WaterjarError, match="run was begun with engine 'vmap' by an earlier version, and 'auto' would not"
+    ):
         trained(tmp_path, config, glyphs, "auto")
+    (tmp_path / "run").rename(tmp_path / "aside")
+    assert trained(tmp_path, config, glyphs, "auto").attributes["config"]["engine"] == "loop"
 
 
 def test_what_is_refused(tmp_path: Path, glyphs: ImageData) -> None:

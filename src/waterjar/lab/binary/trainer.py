@@ -29,6 +29,7 @@ from waterjar.lab.trainer import BACKWARD_COST, check_that_run_is_not_older, is_
 from waterjar.run.identity import identify
 from waterjar.run.recorder import Recorder
 from waterjar.run.resume import mend
+from waterjar.run.root import read_root
 from waterjar.run.schema import Missing, Variable, missing
 from waterjar.run.store import ROOT
 
@@ -260,11 +261,8 @@ def train_binary(
     if found is not None and not begun:
         (checkpoints / LAST).unlink()  # of a run that was removed: going on from it would leave out its beginning
         found = None
-    if found is not None and found.get("engine") == "vmap" and len(config.repeat_seeds) > 1 and not stacked:
-        raise WaterjarError(  # of an earlier waterjar, where both had one identity
-            f"the run was begun with engine 'vmap', and '{engine}' would not give the same bits: remove the checkpoint "
-            f"{checkpoints / LAST} to start the run anew"
-        )
+    if begun and not stacked:
+        _check_that_it_was_not_stacked(path, engine)
     chosen = choose(config, data, device=target, workers=workers) if engine == "auto" else engine
     crew = hire(chosen, config, data, device=target, scratch=checkpoints / "data", workers=workers)
     try:
@@ -295,3 +293,13 @@ def train_binary(
         crew.close()
     (checkpoints / LAST).unlink(missing_ok=True)
     return path
+
+
+def _check_that_it_was_not_stacked(path: Path, engine: str) -> None:
+    """Refuse a run that an earlier waterjar began: there `vmap` had the identity of the others, and not their bits."""
+    begun = read_root(path)["attributes"]
+    if begun["config"].get("engine") == "vmap" and len(begun["seeds"]) > 1:
+        raise WaterjarError(
+            f"{path} was begun with engine 'vmap' by an earlier version, and '{engine}' would not give the same bits: "
+            "move it away to train it anew"
+        )
