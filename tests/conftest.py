@@ -72,13 +72,21 @@ def strange_parts(site: Path) -> Path:
 
 
 @pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Call it, and from then on a file takes four bytes and no more."""
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Call it, and from then on a file takes four bytes and no more; with `room` all files together take so many."""
     real = os.write
 
-    def write(descriptor: int, data: bytes) -> int:
-        if os.fstat(descriptor).st_size:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(descriptor, bytes(data)[:4])
+    def fill(room: int | None = None) -> None:
+        left = room
 
-    return lambda: monkeypatch.setattr(os, "write", write)
+        def write(descriptor: int, data: bytes) -> int:
+            nonlocal left
+            if left == 0 or (left is None and os.fstat(descriptor).st_size):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            taken = real(descriptor, bytes(data)[: 4 if left is None else left])
+            left = None if left is None else left - taken
+            return taken
+
+        monkeypatch.setattr(os, "write", write)
+
+    return fill

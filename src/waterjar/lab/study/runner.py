@@ -64,7 +64,7 @@ def plan(declaration: Declared, out: Path, data: ImageData) -> list[Job]:
     kind = kinds.of(declaration.kind)
     jobs: dict[str, Job] = {}
     for config in expand(declaration):
-        laid = kind.lay_out(config, data)
+        laid = kind.lay_out(config, data, declaration.resources)
         name = f"{laid.name}-{laid.run_id[:8]}"
         if laid.run_id in jobs:
             raise WaterjarError(f"the study declares one run twice: {name}. Leave out what is the same setting twice")

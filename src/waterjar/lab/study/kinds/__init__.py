@@ -77,8 +77,8 @@ class Kind(Protocol):
         """The configs of its runs, each a pydantic model."""
         ...
 
-    def lay_out(self, config: Any, data: ImageData) -> Laid:
-        """A config over the data."""
+    def lay_out(self, config: Any, data: ImageData, resources: Any) -> Laid:
+        """A config over the data; resources are the declaration's, for what of them changes the numbers."""
         ...
 
     def try_out(self, configs: Sequence[Any], data: ImageData) -> None:
