@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 NAME = "export"
 SEED = "seed"
-Format = Annotated[str, typer.Option("--format", help="seed, csv or one that another package brings; --list has them.")]
+Format = Annotated[
+    str, typer.Option("--format", help="seed, csv, npy or one that another package brings; --list has them.")
+]
 Listing = Annotated[bool, typer.Option("--list", help="List the formats.")]
 
 
