@@ -85,7 +85,7 @@ def _data(folder: Path, declaration: Declared, runs: Sequence[Run], path: str | 
     (wanted,) = prints
     copy = folder / DATA / f"{declaration.data.name}-{wanted[:16]}"
     if path is None and copy.is_dir():
-        return from_cache(copy, verify=True)
+        return from_cache(copy)
     settings: dict[str, Any] = {**declaration.data.settings, **({} if path is None else {"path": path})}
     found = load(declaration.data.name, **settings)
     if found.fingerprint != wanted:

@@ -7,16 +7,15 @@ identity. Processes on other machines work on the same files: they need a file s
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from waterjar.errors import WaterjarError
-from waterjar.lab import by_name
 from waterjar.lab.study.executors._pool import Future, LostWorkerError, Needs, Pool, reason
 from waterjar.run.faults import Behind, parse_settings
+from waterjar.run.shelf import Shelf
 
 __all__ = [
     "Choice",
@@ -32,6 +31,10 @@ __all__ = [
 ]
 
 
+SHELF = Shelf("", "executor", __name__)
+names = SHELF.names
+
+
 class Choice(BaseModel):
     """An executor by name; settings are those of its module."""
 
@@ -43,12 +46,7 @@ class Choice(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the executor."""
-        return by_name.behind_name(sys.modules[__name__], "executor", values.get("name", "local"), at)
-
-
-def names() -> tuple[str, ...]:
-    """The executors there are."""
-    return by_name.names_in(sys.modules[__name__])
+        return SHELF.behind(values.get("name", "local"), at)
 
 
 def spelled_out(given: object) -> object:
@@ -80,6 +78,6 @@ def parse(given: object, where: str) -> Choice:
 
 def open_pool(choice: Choice, needs: Needs) -> Pool:
     """Start what runs the calls."""
-    module: Any = by_name.module_in(sys.modules[__name__], "executor", choice.name)
+    module: Any = SHELF.module(choice.name)
     pool: Pool = module.open_pool(parse_settings(module.Settings, choice.settings, f"executor {choice.name}"), needs)
     return pool
