@@ -120,6 +120,7 @@ def main() -> None:
     parser.add_argument("--partition")
     parser.add_argument("--preempt", default="high", help="a partition whose jobs pre-empt those of the other")
     parser.add_argument("--folder", type=Path, help="for the studies; must be seen by all workers")
+    parser.add_argument("--serial", type=Path, help="where the study was run in one process before")
     given = parser.parse_args()
     chosen: dict[str, Any] = {"name": given.executor, "workers": given.workers}
     if given.executor == "stand-in":
@@ -131,7 +132,7 @@ def main() -> None:
     content["resources"] = {"device": "cpu", "checkpoint_seconds": 0.5, "executor": chosen}
     folder = Path(tempfile.mkdtemp(prefix="waterjar-executors-", dir=given.folder))
     began = time.monotonic()
-    whole = study.run(declare(content), folder / "serial", executor=Serial())
+    whole = study.run(declare(content), given.serial or folder / "serial", executor=Serial())
     took = time.monotonic() - began
     trouble = Trouble(given.every, how, given.preempt)
     began = time.monotonic()
