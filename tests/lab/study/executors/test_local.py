@@ -31,7 +31,7 @@ def pool() -> Iterator[LocalPool]:
     made.stop()
 
 
-def wait_for(pool: LocalPool, *futures: Future[Any], seconds: float = 60.0) -> None:
+def wait_for(pool: LocalPool, *futures: Future[Any], seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not all(future.done() for future in futures):
         assert time.monotonic() < end
