@@ -15,7 +15,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(PIP) --editable '.[lab,view,dev]'
+	$(PIP) --editable '.[lab,view,dask,slurm,dev]'
 	touch $@
 
 # The Einstellung experiment in small, shown as a table and a figure.

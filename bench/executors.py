@@ -55,21 +55,23 @@ class Serial:
 class Trouble:
     """Every so often, something happens to a worker that is at a run."""
 
-    def __init__(self, every: float, how: str, preempt: str) -> None:
+    def __init__(self, every: float, most: int, how: str, preempt: str) -> None:
         self.hits: list[str] = []
         self._every = every
+        self._left = most
         self._how = how
         self._preempt = preempt
         self._next = time.monotonic() + every
         self._dice = random.Random(0)
 
     def __call__(self, jobs: list[Job], last: bool) -> None:
-        if last or time.monotonic() < self._next:
+        if last or not self._left or time.monotonic() < self._next:
             return
         at_work = {job.path.name: pid for job in jobs if (pid := writer(job.path)) is not None}
         if not at_work:
             return
         self._next = time.monotonic() + self._every
+        self._left -= 1
         if self._how == "preempt":
             wide = ["sbatch", "--partition", self._preempt, "--ntasks", "8", "--output", "/dev/null"]
             subprocess.run([*wide, "--wrap", "sleep 1"], check=True, capture_output=True)
@@ -116,10 +118,13 @@ def main() -> None:
     parser.add_argument("executor", choices=["local", "dask", "slurm", "stand-in"])
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two troubles")
+    parser.add_argument("--most", type=int, default=1000, help="troubles altogether: a slow machine would not get far")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--partition")
     parser.add_argument("--preempt", default="high", help="a partition whose jobs pre-empt those of the other")
     parser.add_argument("--folder", type=Path, help="for the studies; must be seen by all workers")
+    parser.add_argument("--study", type=Path, help="go on with a study that was begun in trouble")
+    parser.add_argument("--serial", type=Path, help="where the study was run in one process before")
     given = parser.parse_args()
     chosen: dict[str, Any] = {"name": given.executor, "workers": given.workers}
     if given.executor == "stand-in":
@@ -131,11 +136,11 @@ def main() -> None:
     content["resources"] = {"device": "cpu", "checkpoint_seconds": 0.5, "executor": chosen}
     folder = Path(tempfile.mkdtemp(prefix="waterjar-executors-", dir=given.folder))
     began = time.monotonic()
-    whole = study.run(declare(content), folder / "serial", executor=Serial())
+    whole = study.run(declare(content), given.serial or folder / "serial", executor=Serial())
     took = time.monotonic() - began
-    trouble = Trouble(given.every, how, given.preempt)
+    trouble = Trouble(given.every, given.most, how, given.preempt)
     began = time.monotonic()
-    found = study.run(declare(content), folder / "troubled", watch=trouble, poll_seconds=0.2)
+    found = study.run(declare(content), given.study or folder / "troubled", watch=trouble, poll_seconds=0.2)
     all_sessions = sessions(found)
     print(
         json.dumps(

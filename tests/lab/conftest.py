@@ -24,7 +24,7 @@ def glyphs() -> ImageData:
 
 @pytest.fixture(autouse=True)
 def _global_generators_stand_still(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.path.parent.name == "study":  # what starts processes may; who trains in them may not
+    if request.path.parent.name in ("study", "executors"):  # what starts processes may; who trains in them may not
         yield
         return
     before = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tobytes()  # noqa: NPY002

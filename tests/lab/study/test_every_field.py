@@ -172,6 +172,8 @@ STEERING = {
     "resources.device": "test_every_field.py::test_resources_reach_the_training",
     "resources.checkpoint_seconds": "test_every_field.py::test_resources_reach_the_training",
     "resources.engine": "test_every_field.py::test_resources_reach_the_training",
+    "resources.executor.name": "executors/test_executors.py::test_the_one_that_is_declared_runs_the_study",
+    "resources.executor.settings": "executors/test_executors.py::test_the_one_that_is_declared_runs_the_study",
     "resources.gpu_memory_limit": "test_remarks.py::test_runs_that_took_more_than_the_limit_are_named",
     "resources.checkpoint_frequency": "test_remarks.py::test_words_that_are_not_acted_on_yet",
 }

@@ -81,7 +81,7 @@ def record(events: list[Event]) -> Record:
     ['']
     """
     found = Record()
-    best, under_way = -2, False
+    best, under_way = events[0].step if events else -1, False
     for event in events:
         new = event.step > best
         if new:

@@ -126,7 +126,7 @@ class DaskPool:
         """Tell calls under way to come to a checkpoint, wait for that, and leave the cluster."""
         with contextlib.suppress(OSError, TimeoutError, RuntimeError):  # of a cluster that is gone
             # Not on the workers' own threads: those are busy with what is to be stopped.
-            self._client.run(_end_session, self._session)
+            self._client.run(_end_session, self._session, on_error="ignore")
             end = time.monotonic() + _GRACE
             while self._running and time.monotonic() < end:
                 self._take_in()
@@ -195,17 +195,19 @@ def _in_own_process(session: str, device: str, fn: Callable[..., Any], args: tup
     with _LOCK:
         if session in _ENDED:
             raise LostWorkerError("the study has ended")
-        first = int(name) if name.isdecimal() else 0
-        pool = _POOLS.setdefault(thread, LocalPool(1, device=device, first=first))
+        if thread not in _POOLS:
+            # A dask worker is a daemon process, and multiprocessing allows those no children; ours end with it.
+            multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+            _POOLS[thread] = LocalPool(1, device=device, first=int(name) if name.isdecimal() else 0)
+        pool = _POOLS[thread]
         _BUSY.add(thread)
     try:
-        with _children_allowed():
-            future = pool.submit(fn, *args)
-            while not future.done():
-                pool.attend(0.5)
-                if session in _ENDED:
-                    pool.stop()
-                    raise LostWorkerError("the study has ended")
+        future = pool.submit(fn, *args)
+        while not future.done():
+            pool.attend(0.5)
+            if session in _ENDED:
+                pool.stop()
+                raise LostWorkerError("the study has ended")
         return future.result()
     finally:
         with _LOCK:
@@ -218,15 +220,3 @@ def _end_session(session: str) -> None:
         _ENDED.add(session)
         for thread in [thread for thread in _POOLS if thread not in _BUSY]:
             _POOLS.pop(thread).stop()
-
-
-@contextlib.contextmanager
-def _children_allowed() -> Iterator[None]:
-    """A dask worker is a daemon process, and those may have no children in multiprocessing's eyes; ours end with it."""
-    about: dict[str, Any] = multiprocessing.current_process()._config  # type: ignore[attr-defined]
-    before = about.get("daemon")
-    about["daemon"] = False
-    try:
-        yield
-    finally:
-        about["daemon"] = before

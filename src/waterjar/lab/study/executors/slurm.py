@@ -27,7 +27,7 @@ from waterjar.lab.study.executors._pool import Needs, Told, settle, told
 
 _GRACE = 20.0  # seconds for a training to come to a checkpoint; Slurm's own KillWait is 30
 _ASK_EVERY = 5.0  # seconds between two looks at the queue
-_GONE = 10.0  # seconds that a job is not in the queue, until its result can no longer be on its way
+_GONE = 30.0  # seconds that a job is not in the queue, until its result cannot be on its way through a file system
 _LOG = logging.getLogger(__name__)
 
 
