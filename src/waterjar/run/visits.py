@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from waterjar.run.reader import Arrays, Run
+from waterjar.run.schema import STEP_COORDINATES
 
 VISIT = "visit"
 
@@ -39,29 +40,37 @@ def stretches(tasks: ArrayLike, visits: ArrayLike | None = None) -> list[NDArray
 
 
 def visits_by_step(run: Run) -> dict[int, tuple[int, int]]:
-    """Step -> its visit, and the task that is trained in it (-1 for joint), of all steps of any group."""
+    """Step -> its visit, and the task that is trained in it (-1 for joint), of all steps of any group.
+
+    Schema 1 did not record visits: there every change of task begins the next, in whichever group it shows.
+    """
     found: dict[int, tuple[int, int]] = {}
-    for group in run.groups:
-        dim = next((dim for dim in ("step", "snapshot") if f"{group}/{dim}" in run.nodes), None)
-        if dim is None or f"{group}/train_task_index" not in run.nodes:
-            continue
-        labels, tasks = run.array(f"{group}/{dim}").tolist(), run.array(f"{group}/train_task_index").tolist()
+    for group, dim in sorted(_dims(run).items(), key=lambda item: -run.nodes["/".join(item)]["shape"][0]):
+        if len(found) > run.last_step:
+            break  # none is left to be found
         known = f"{group}/{VISIT}" in run.nodes
+        labels, tasks = (run.array(f"{group}/{name}").tolist() for name in (dim, "train_task_index"))
         visits = run.array(f"{group}/{VISIT}").tolist() if known else [-1] * len(labels)
         found |= {int(label): (int(v), int(task)) for label, v, task in zip(labels, visits, tasks, strict=True)}
     steps = sorted(found)
-    if all(visit >= 0 for visit, _ in found.values()):
-        return {step: found[step] for step in steps}
     tasks = [found[step][1] for step in steps]
-    return dict(zip(steps, zip(count_visits(tasks).tolist(), tasks, strict=True), strict=True))
+    counted = count_visits(tasks).tolist() if any(visit < 0 for visit, _ in found.values()) else None
+    visits = [found[step][0] for step in steps] if counted is None else counted
+    return {step: (visit, task) for step, visit, task in zip(steps, visits, tasks, strict=True)}
 
 
-def add_visits(parts: dict[str, Arrays], owners: Mapping[str, Run]) -> None:
-    """Beside runs that recorded visits, give them to those that did not (schema 1), as their tasks change."""
-    having = [arrays[VISIT] for arrays in parts.values() if VISIT in arrays]
-    for name, arrays in parts.items() if having else ():
+def _dims(run: Run) -> dict[str, str]:
+    """Group -> the dimension that it grows along, of those that say which task was trained."""
+    there = [group for group in run.groups if f"{group}/train_task_index" in run.nodes]
+    dims = {group: next((d for d in ("step", "snapshot") if f"{group}/{d}" in run.nodes), "") for group in there}
+    return {group: dim for group, dim in dims.items() if dim}
+
+
+def add_visits(parts: dict[str, Arrays], owners: Mapping[str, Run], asked: bool) -> None:
+    """Give visits to arrays of runs that did not record them (schema 1), if asked or where others of the cell did."""
+    for name, arrays in parts.items() if asked or any(VISIT in arrays for arrays in parts.values()) else ():
         dim = next((dim for dim in ("step", "snapshot") if dim in arrays), "")
         if dim and VISIT not in arrays:
             known = visits_by_step(owners[name])
             visits = np.array([known[int(label)][0] for label in arrays[dim][1]], np.int64)
-            arrays[VISIT] = (dim,), visits, having[0][2]
+            arrays[VISIT] = (dim,), visits, {"long_name": STEP_COORDINATES[VISIT]}

@@ -79,7 +79,7 @@ def last_of_others(tasks: Sequence[int]) -> Bools:
 
 
 def of_visits(values: Floats, chosen: Bools) -> Floats:
-    """(..., visit): the chosen ones. The first so many are a view: sums round as memory lies, and that must not change."""
+    """(..., visit): the chosen ones. The first so many are a view: how a sum rounds depends on how memory lies."""
     count = int(chosen.sum())
     return values[..., :count] if chosen[:count].all() else np.compress(chosen, values, axis=-1)
 

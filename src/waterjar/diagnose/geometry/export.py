@@ -41,7 +41,7 @@ def manifold_metrics(result: xr.Dataset, *, layer: str | None = None) -> dict[st
         raise WaterjarError("joint training has no tasks one after the other, which are what the seed's form goes by")
     visits = chosen["visit"].values if "visit" in chosen.coords else None
     if len(stretches(tasks, visits)) > len(np.unique(tasks)):
-        raise WaterjarError("a task is trained again, and the seed's form has one curve per task: visits are not merged")
+        raise WaterjarError("a task is trained again, and the seed's form has one row per task: visits are not merged")
     found: dict[str, Any] = {}
     for task in np.unique(tasks):
         own = chosen.isel(snapshot=np.flatnonzero(tasks == task))
