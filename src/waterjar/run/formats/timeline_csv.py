@@ -211,8 +211,8 @@ def _with_places(lines: list[Line]) -> Timeline:
             raise unknown_name(f"{lines[0][0]}: eval_task of split '{split}'", task, tasks, "Column tasks names them")
     places = {split: tasks.index(task) if task else -1 for split, task in sets.items()}
     ordered = [steps[number] for number in sorted(steps)]
-    counted = count_visits([step[1] for step in ordered]).tolist()
     if VISIT not in lines[0][1]:
+        counted = count_visits([step[1] for step in ordered]).tolist()
         ordered = [(*step[:2], visit, *step[3:]) for step, visit in zip(ordered, counted, strict=True)]
     return Timeline(tuple(tasks), places, tuple(ordered), found)
 
@@ -260,10 +260,10 @@ def to_csv(runs: Run | Study | Iterable[Run], file: str | os.PathLike[str]) -> P
     }
     header = [*_REQUIRED[:-1], *measures, *(() if is_enough else _PLACES), *(name for name in known if known[name])]
     text = io.StringIO()
-    writer = csv.DictWriter(text, header, restval="", extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
     writer.writeheader()
     for (method, seed), timeline in found.items():
-        for line in _written(timeline, is_enough):
+        for line in _written(timeline, is_enough, known[VISIT]):
             cells = {"method": method, "seed": seed, **line}
             writer.writerow({name: csv_cell(cell) if name in _TEXTS else cell for name, cell in cells.items()})
     return write_file(file, text.getvalue())
@@ -315,7 +315,7 @@ def _is_enough(timeline: Timeline) -> bool:
     )
 
 
-def _written(timeline: Timeline, is_enough: bool) -> Iterator[dict[str, Any]]:
+def _written(timeline: Timeline, is_enough: bool, with_visits: bool) -> Iterator[dict[str, Any]]:
     first = {"tasks": json.dumps(timeline.tasks, ensure_ascii=False)} if not is_enough else {}
     if timeline.classes:
         first["classes"] = json.dumps(timeline.classes, ensure_ascii=False)
@@ -331,6 +331,8 @@ def _written(timeline: Timeline, is_enough: bool) -> Iterator[dict[str, Any]]:
             if not is_enough:
                 of = "" if place < 0 else timeline.tasks[place]
                 epochs = {"epoch": repr(epoch), "total_epoch": repr(total)}
-                line |= {"step": str(number), "task": task, VISIT: str(visit), **epochs, "eval_task": of}
+                line |= {"step": str(number), "task": task, **epochs, "eval_task": of}
+            if with_visits:
+                line[VISIT] = str(visit)
             yield line
             first = {}
