@@ -98,7 +98,9 @@ class RunArrays:
         found: dict[str, tuple[str, Array, dict[str, str]]] = {}
         for name, long_name in STEP_COORDINATES.items():
             counted = name == VISIT and not all(VISIT in known[label] for label in labels)
-            values = [self.visits[label][0] if counted else known[label][name] for label in labels]
+            if counted:
+                known |= {step: known.get(step, {}) | {VISIT: visit} for step, (visit, _) in self.visits.items()}
+            values = [known[label].get(name, -1) if counted else known[label][name] for label in labels]
             array = np.asarray(values, dtype=object if name == "train_task" else None)
             found[name] = ("snapshot", array, {"long_name": long_name})
         visits = found[VISIT][1].tolist()

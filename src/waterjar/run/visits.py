@@ -60,8 +60,12 @@ def visits_by_step(run: Run) -> dict[int, tuple[int, int]]:
 
 
 def _dims(run: Run) -> dict[str, str]:
-    """Group -> the dimension that it grows along, of those that say which task was trained."""
+    """Group -> the dimension that it grows along, of those that say which task was trained.
+
+    What a probe run recorded counts its own visits: /probes are asked only where there is nothing else.
+    """
     there = [group for group in run.groups if f"{group}/train_task_index" in run.nodes]
+    there = [group for group in there if not group.startswith("probes/")] or there
     dims = {group: next((d for d in ("step", "snapshot") if f"{group}/{d}" in run.nodes), "") for group in there}
     return {group: dim for group, dim in dims.items() if dim}
 
