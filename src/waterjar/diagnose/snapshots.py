@@ -95,12 +95,12 @@ class RunArrays:
             if dim is not None and columns and not all(label in known for label in labels):
                 for label, *row in zip(*(self.whole(f"{group}/{name}") for name in (dim, *columns)), strict=True):
                     known.setdefault(int(label), dict(zip(columns, row, strict=True)))
+        if not all(VISIT in known[label] for label in labels):
+            for label in labels:
+                known[label][VISIT] = self.visits[label][0] if label in self.visits else known[label].get(VISIT, -1)
         found: dict[str, tuple[str, Array, dict[str, str]]] = {}
         for name, long_name in STEP_COORDINATES.items():
-            counted = name == VISIT and not all(VISIT in known[label] for label in labels)
-            if counted:
-                known |= {step: known.get(step, {}) | {VISIT: visit} for step, (visit, _) in self.visits.items()}
-            values = [known[label].get(name, -1) if counted else known[label][name] for label in labels]
+            values = [known[label][name] for label in labels]
             array = np.asarray(values, dtype=object if name == "train_task" else None)
             found[name] = ("snapshot", array, {"long_name": long_name})
         visits = found[VISIT][1].tolist()
