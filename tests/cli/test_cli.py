@@ -244,7 +244,7 @@ def test_doctor_reads_names_with_digits(monkeypatch: pytest.MonkeyPatch) -> None
     assert extras["core"]["missing"] == ["a.b-c2"]
 
 
-def test_show_tells_visits_where_tasks_do_not(tmp_path: Path) -> None:
+def test_show_tells_the_order_of_training(tmp_path: Path) -> None:
     for name, visits in (("once", "xy"), ("again", "xyxy")):
         with Recorder(tmp_path / name, {}, eval_sets=["a"], tasks=["x", "y"]) as recorder:
             for task in visits:

@@ -17,6 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from waterjar.view import figures
+from waterjar.view.curves import BOUNDARY
 from waterjar.view.style import COLOURS, roots_of, stamp
 
 
@@ -212,7 +213,7 @@ def test_every_visit_has_its_stretch(tmp_path: Path, visits: str, schema: int) -
     names = {"xyxy": [" x", " y", " x, visit 2", " y, visit 2"], "xx": [" x", " x, visit 2"]}[visits]
     ax = figures.draw("learning_curves", run).axes[0]
     assert [text.get_text() for text in ax.texts] == names
-    boundaries = [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"]
+    boundaries = [line.get_xdata()[0] for line in ax.lines if line.get_color() == BOUNDARY]
     assert boundaries == [3.0 * (i + 1) for i in range(len(visits) - 1)]
     only = figures.data("learning_curves", run, tasks=["x"])
     assert list(dict.fromkeys(only["train_task"])) == ["x", "x, visit 2"]
