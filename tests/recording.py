@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import waterjar
+from waterjar.run.manifest import root_line
 from waterjar.run.stamped import BLANK, stamp, to_json
+from waterjar.run.store import MANIFEST, ROOT_HASH
 from waterjar.run.writer import CHECKSUM
 
 
@@ -59,6 +62,26 @@ def as_by_another_tool(path: Path, root: dict[str, Any]) -> None:
     (path / "zarr.json").write_text(json.dumps({**root, "attributes": {**attributes, "status": "interrupted"}}))
     for file in ("manifest.sha256", "root.sha256"):
         (path / ".waterjar" / file).unlink(missing_ok=True)
+
+
+def without_visits(path: Path) -> Path:
+    """Make a sealed run of schema 1 of it, which did not know visits, sealed by hand."""
+    root, manifest = root_of(path), (path / MANIFEST).read_text()
+    root["attributes"]["waterjar_schema"] = 1
+    nodes = root["consolidated_metadata"]["metadata"]
+    root["consolidated_metadata"]["metadata"] = {key: one for key, one in nodes.items() if not key.endswith("/visit")}
+    for node in nodes.values():
+        listed = node["attributes"].get("coordinates", "").split()
+        if "visit" in listed:
+            node["attributes"]["coordinates"] = " ".join(name for name in listed if name != "visit")
+    for folder in list(path.rglob("visit")):
+        shutil.rmtree(folder)
+    write_root(path, root)
+    files = [line.split("  ", 1)[1] for line in manifest.splitlines() if "/visit/" not in line]
+    lines = [f"{hashlib.sha256((path / file).read_bytes()).hexdigest()}  {file}\n" for file in files]
+    (path / MANIFEST).write_text("".join(lines))
+    (path / ROOT_HASH).write_bytes(root_line(hashlib.sha256("".join(lines).encode()).hexdigest()))
+    return path
 
 
 EINSTELLUNG_SETS = {

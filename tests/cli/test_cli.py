@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -241,3 +242,13 @@ def test_doctor_reads_names_with_digits(monkeypatch: pytest.MonkeyPatch) -> None
     extras = json.loads(run("doctor", "--json")[1])["extras"]
     assert [*extras["view"]["installed"], *extras["view"]["missing"]] == ["Jinja2"]
     assert extras["core"]["missing"] == ["a.b-c2"]
+
+
+def test_show_tells_the_order_of_training(tmp_path: Path) -> None:
+    for name, visits in (("once", "xy"), ("again", "xyxy")):
+        with Recorder(tmp_path / name, {}, eval_sets=["a"], tasks=["x", "y"]) as recorder:
+            for task in visits:
+                recorder.log(train_task=task, epoch=1, performance={"accuracy": 0.5})
+    assert "visits" not in run("show", tmp_path / "once")[1]
+    assert re.search(r"visits\W+x, y, x, y", run("show", tmp_path / "again")[1])
+    assert json.loads(run("show", tmp_path / "again", "--json")[1])["visits"] == ["x", "y", "x", "y"]

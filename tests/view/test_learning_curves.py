@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import waterjar
+from recording import without_visits
 from waterjar import Recorder, WaterjarError
 
 pytest.importorskip("matplotlib")
@@ -16,6 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from waterjar.view import figures
+from waterjar.view.curves import BOUNDARY
 from waterjar.view.style import COLOURS, roots_of, stamp
 
 
@@ -198,3 +200,31 @@ def test_a_learner_called_underscore_is_in_the_legend(tmp_path: Path) -> None:
     of_tasks(tmp_path / "s", "_mine", {"t1": 1})
     of_tasks(tmp_path / "s", "sgd", {"t1": 1})
     assert sorted(name.strip() for name in said(waterjar.open_study(tmp_path / "s"))[1]) == ["_mine", "sgd"]
+
+
+@pytest.mark.parametrize(("visits", "schema"), [("xyxy", 1), ("xyxy", 2), ("xx", 2)])
+def test_every_visit_has_its_stretch(tmp_path: Path, visits: str, schema: int) -> None:
+    tasks = sorted(set(visits))
+    with Recorder(tmp_path / "run", {}, eval_sets={t: i for i, t in enumerate(tasks)}, tasks=tasks) as recorder:
+        for visit, task in enumerate(visits):
+            for epoch in (1, 2, 3):
+                recorder.log(train_task=task, visit=visit, epoch=epoch, performance={"accuracy": [0.5] * len(tasks)})
+    run = waterjar.open_run(without_visits(tmp_path / "run") if schema == 1 else tmp_path / "run")
+    names = {"xyxy": [" x", " y", " x, visit 2", " y, visit 2"], "xx": [" x", " x, visit 2"]}[visits]
+    ax = figures.draw("learning_curves", run).axes[0]
+    assert [text.get_text() for text in ax.texts] == names
+    boundaries = [line.get_xdata()[0] for line in ax.lines if line.get_color() == BOUNDARY]
+    assert boundaries == [3.0 * (i + 1) for i in range(len(visits) - 1)]
+    only = figures.data("learning_curves", run, tasks=["x"])
+    assert list(dict.fromkeys(only["train_task"])) == ["x", "x, visit 2"]
+
+
+def test_all_visits_of_a_set_s_own_task_are_shaded(tmp_path: Path) -> None:
+    for learner in ("sgd", "er"):
+        path = tmp_path / learner
+        with Recorder(path, {"learner": learner}, eval_sets={"x": 0, "y": 1}, tasks=["x", "y"]) as recorder:
+            for task in "xyxy":
+                recorder.log(train_task=task, epoch=2, performance={"accuracy": [0.5, 0.5]})
+    figure = figures.draw("learning_curves", waterjar.open_study(tmp_path))
+    shaded = [[patch for patch in ax.patches if patch.get_gid() == "own"] for ax in figure.axes[:2]]
+    assert [len(patches) for patches in shaded] == [2, 2]

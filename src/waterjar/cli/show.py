@@ -28,7 +28,8 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
         print_json(facts)
         return
     head = table(str(path), ["", ""])
-    for key in ("run_id", "cell_id", "status", "seeds", "tasks", "last_step", "root_hash"):
+    visits = ["visits"] * (facts["visits"] not in ([], facts["tasks"]))  # else the tasks say it
+    for key in ("run_id", "cell_id", "status", "seeds", "tasks", *visits, "last_step", "root_hash"):
         value = facts[key]
         shown = ", ".join(map(str, value)) if isinstance(value, list) else ("–" if value is None else value)
         row(head, key, coloured(str(value)) if key == "status" else shown)
@@ -61,6 +62,7 @@ def _facts(run: Run) -> dict[str, Any]:
     ]
     return {
         **{key: run.attributes[key] for key in ("run_id", "cell_id", "status", "seeds", "tasks")},
+        "visits": _visits(run),
         "config": shown_settings(run.config),
         "last_step": run.last_step,
         "root_hash": run.root_hash,
@@ -68,6 +70,15 @@ def _facts(run: Run) -> dict[str, Any]:
         "arrays": arrays,
         "performance": _last_performance(run),
     }
+
+
+def _visits(run: Run) -> list[str]:
+    """The task of every stretch of training, in their order."""
+    from waterjar.run.schema import JOINT  # noqa: PLC0415
+    from waterjar.run.visits import visits_by_step  # noqa: PLC0415
+
+    tasks = dict(visits_by_step(run).values())
+    return [JOINT if task < 0 else str(run.attributes["tasks"][task]) for task in tasks.values()]
 
 
 def _last_performance(run: Run) -> dict[str, Any]:

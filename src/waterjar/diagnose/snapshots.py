@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from waterjar.diagnose.result import NOT_A_NUMBER, UNDEFINED, Codes, Floats, Res
 from waterjar.errors import unknown_name
 from waterjar.run.reader import Run
 from waterjar.run.schema import STEP_COORDINATES
+from waterjar.run.visits import VISIT, visits_by_step
 
 Array = NDArray[Any]
 
@@ -64,6 +66,11 @@ class RunArrays:
         keys = [key for key in self.nodes if key.startswith("probes/") and key.endswith((PROBE_STEP, "/step"))]
         return {int(step) for key in keys for step in np.atleast_2d(self.whole(key))[0]}
 
+    @cached_property
+    def visits(self) -> dict[int, tuple[int, int]]:
+        """Step -> its visit, and the task that is trained in it, of all steps."""
+        return visits_by_step(self.run)
+
     def row(self, key: str, position: int, repeats: slice) -> Array:
         """One snapshot (repeat, ...) of some repeats; only the chunks that hold it are read."""
         return self.run.row(key, position, repeats)
@@ -77,7 +84,10 @@ class RunArrays:
         return [names.index(name) for name in (names if wanted is None else wanted)]
 
     def coordinates(self, labels: Sequence[int]) -> dict[str, tuple[str, Array, dict[str, str]]]:
-        """Where snapshots stand: task, epochs, and whether a snapshot is the last one of its task."""
+        """Where snapshots stand: task, visit, epochs, and whether a snapshot is the last one of a visit of its task.
+
+        Schema 1 did not record visits: they follow from the tasks of all steps, also of those without a snapshot.
+        """
         known: dict[int, dict[str, Any]] = {}
         for group in {key.rpartition("/")[0]: None for key in self.nodes}:
             dim = next((d for d in ("snapshot", "step") if f"{group}/{d}" in self), None)
@@ -85,28 +95,29 @@ class RunArrays:
             if dim is not None and columns and not all(label in known for label in labels):
                 for label, *row in zip(*(self.whole(f"{group}/{name}") for name in (dim, *columns)), strict=True):
                     known.setdefault(int(label), dict(zip(columns, row, strict=True)))
+        if not all(VISIT in known[label] for label in labels):
+            for label in labels:
+                known[label][VISIT] = self.visits[label][0] if label in self.visits else known[label].get(VISIT, -1)
         found: dict[str, tuple[str, Array, dict[str, str]]] = {}
         for name, long_name in STEP_COORDINATES.items():
-            if not all(name in known[label] for label in labels):
-                continue  # schema 1 knew no visits
             values = [known[label][name] for label in labels]
             array = np.asarray(values, dtype=object if name == "train_task" else None)
             found[name] = ("snapshot", array, {"long_name": long_name})
-        tasks = [known[label]["train_task"] for label in labels]
-        last = np.array([task != after for task, after in zip(tasks, [*tasks[1:], None], strict=True)], bool)
+        visits = found[VISIT][1].tolist()
+        last = np.array([visit != after for visit, after in zip(visits, [*visits[1:], None], strict=True)], bool)
         found["task_end"] = ("snapshot", last, {"long_name": "whether it is the last snapshot of its task"})
         return found
 
 
-def task_references(tasks: Sequence[str]) -> list[int]:
-    """Position of the last snapshot of the task before; -1 during the first one.
+def visit_references(visits: Sequence[int] | Array) -> list[int]:
+    """Position of the last snapshot of the visit before, which is that of the task before; -1 during the first one.
 
-    >>> task_references(["a", "a", "b", "b", "c"])
+    >>> visit_references([0, 0, 1, 1, 2])
     [-1, -1, 1, 1, 3]
     """
     found: list[int] = []
-    for i, task in enumerate(tasks):
-        changed = i > 0 and task != tasks[i - 1]
+    for i, visit in enumerate(visits):
+        changed = i > 0 and visit != visits[i - 1]
         found.append(i - 1 if changed else found[-1] if found else -1)
     return found
 

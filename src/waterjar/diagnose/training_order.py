@@ -1,44 +1,117 @@
-"""The order in which a run trained its tasks."""
+"""The order in which a run trained its tasks: visit by visit, for a task may be trained again."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
 
-from waterjar.errors import WaterjarError
+from waterjar.run.schema import JOINT
+from waterjar.run.visits import VISIT, stretches
+
+MOST_NAMED = 12
+"""Visits up to which all are named in a sentence."""
 
 
-def order_of_training(index: NDArray[np.integer[Any]], steps: NDArray[np.integer[Any]], where: str) -> tuple[int, ...]:
-    """The tasks in the order in which they were trained, whatever order was declared; joint training is none of them.
+class Visit(NamedTuple):
+    """A stretch of training on one task."""
 
-    A task that is visited again, with others in between, has no one curve: an error, until runs record visits.
+    task: int
+    """Its place among the tasks as declared."""
+    rows: NDArray[np.intp]
+    """Where its steps stand."""
 
-    >>> order_of_training(np.array([1, 1, -1, 0]), np.arange(4), "run")
-    (1, 0)
+
+def stretches_of(steps: xr.Dataset) -> list[NDArray[np.intp]]:
+    """The steps of every stretch of training in a group, on one task or on all at once."""
+    return stretches(steps["train_task_index"].values, steps[VISIT].values if VISIT in steps else None)
+
+
+def training_visits(steps: xr.Dataset) -> tuple[Visit, ...]:
+    """The visits of a group in the order of training, whatever order was declared; joint training is none of them."""
+    index = steps["train_task_index"].values
+    return tuple(Visit(int(index[rows[0]]), rows) for rows in stretches_of(steps) if index[rows[0]] >= 0)
+
+
+def visit_labels(visited: Sequence[int], tasks: int) -> list[int]:
+    """A number for every visit, by its task and how often that was visited before, the same in runs of any order.
+
+    The first visit of a task has the task's own number; each further one adds the number of `tasks`.
+
+    >>> visit_labels([0, 1, 0, 0], 2), visit_labels([1, 0], 2)
+    ([0, 1, 2, 4], [1, 0])
     """
-    begins = np.flatnonzero(np.diff(index, prepend=-2) != 0) if len(index) else np.empty(0, np.intp)
-    visits = [int(index[place]) for place in begins if index[place] >= 0]
-    for number, task in enumerate(visits):
-        if task in visits[:number]:
-            again = [place for place in begins if index[place] == task][1]
-            raise WaterjarError(
-                f"{where}: task {task} is trained again from step {steps[again]} on, after others. A task that is "
-                "trained twice has no one curve, and its visits are never merged: record the second time as a task of "
-                "its own, in tasks=[...]"
-            )
-    return tuple(visits)
+    seen: Counter[int] = Counter()
+    found = []
+    for task in visited:
+        found.append(task + tasks * seen[task])
+        seen[task] += 1
+    return found
+
+
+def visit_names(tasks: Sequence[str], visits: ArrayLike | None = None) -> list[str]:
+    """What the visit of every step is called: its task, and from the second visit on which one it is.
+
+    Joint training is called so whenever it comes. Without `visits` every change of task begins one.
+
+    >>> visit_names(["x", "x", "y", "x"])
+    ['x', 'x', 'y', 'x, visit 2']
+    """
+    found, seen, taken = list(tasks), Counter[str](), set(tasks)
+    for rows in stretches(np.asarray(tasks, object), visits):
+        task = tasks[rows[0]]
+        seen[task] += 1
+        if task == JOINT or seen[task] == 1:
+            continue
+        name = f"{task}, visit {seen[task]}"
+        while name in taken:  # a task is called so
+            name += "'"
+        taken.add(name)
+        for row in rows:
+            found[row] = name
+    return found
+
+
+def is_visit_of(name: str, task: str) -> bool:
+    """Whether a name of `visit_names` is that of a visit of a task.
+
+    >>> is_visit_of("x, visit 2", "x"), is_visit_of("xx", "x")
+    (True, False)
+    """
+    return name == task or name.startswith(f"{task}, visit ")
+
+
+def visit_names_of(steps: Any) -> list[str]:
+    """The same of a Dataset with the task, and where it was recorded the visit, of every step or snapshot."""
+    tasks = steps["train_task"].values.astype(str).tolist()
+    visits = steps[VISIT].values.astype(float) if VISIT in steps.coords else None
+    return visit_names(tasks, None if visits is None or np.isnan(visits).any() else visits)
 
 
 def order_note(trained: Sequence[int], names: Sequence[str]) -> str:
     """What is to be said where tasks were trained in another order than declared; else nothing.
 
-    >>> order_note([1, 0], ["a", "b"]), order_note([0, 2], ["a", "b", "c"])
+    >>> order_note([1, 0], ["a", "b"]), order_note([0, 2, 0], ["a", "b", "c"])
     ('trained in the order b, a, declared as a, b: the recorded order counts', '')
     """
-    if list(trained) == sorted(trained):
+    first = list(dict.fromkeys(trained))
+    if first == sorted(first):
         return ""
-    recorded = ", ".join(names[task] for task in trained)
+    recorded = ", ".join(names[task] for task in first)
     return f"trained in the order {recorded}, declared as {', '.join(names)}: the recorded order counts"
+
+
+def visits_note(trained: Sequence[int], names: Sequence[str]) -> str:
+    """What is to be said where a task was trained again; else nothing.
+
+    >>> visits_note([0, 1, 0], ["a", "b"]), visits_note([0, 1], ["a", "b"])
+    ('trained again, one row per visit: a, b, a', '')
+    """
+    if len(set(trained)) == len(trained):
+        return ""
+    more = f" and {len(trained) - MOST_NAMED} more" if len(trained) > MOST_NAMED else ""
+    return f"trained again, one row per visit: {', '.join(names[task] for task in trained[:MOST_NAMED])}{more}"

@@ -24,6 +24,7 @@ from waterjar.run.root import NotARunError
 from waterjar.run.shown import shown_value
 from waterjar.run.stamped import pack, unpack
 from waterjar.run.store import ROOT, read_file
+from waterjar.run.visits import VISIT, add_visits
 from waterjar.run.yaml_text import read_yaml_file, write_yaml
 
 if TYPE_CHECKING:
@@ -187,6 +188,8 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
     if not parts:
         return None
     owners = {run.path.name: run for run in runs if run.path.name in parts}
+    add_visits(parts, owners, only is not None and VISIT in only)
+    coordinates |= {VISIT} & {name for arrays in parts.values() for name in arrays}
     arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates)
     dim = next((dim for dim in ("step", "snapshot") if dim in arrays), "")
     if dim:

@@ -19,6 +19,7 @@ from waterjar.diagnose.registry import Family, find_family, find_metric
 from waterjar.diagnose.result import NO_RUN, NOT_RECORDED
 from waterjar.diagnose.settings import dump
 from waterjar.diagnose.study import Diagnosis, diagnose
+from waterjar.diagnose.training_order import visit_names_of
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
 from waterjar.run.schema import REASON
@@ -204,7 +205,7 @@ def snapshot_table(
                 "cell": cell,
                 "layer": chosen if per_layer else "",
                 "snapshot": one["snapshot"].values,
-                "train_task": one["train_task"].values.astype(str),
+                "train_task": visit_names_of(one),
                 over: one[over].values.astype(float),
             }
             parts.append(pd.DataFrame(about).join(mean_table(values, codes, band=band, within=within)))

@@ -1,4 +1,4 @@
-"""Edges of the family: the order of training, visits, percentages, chance, causes that are true, names of losses."""
+"""Edges of the family: the order of training, percentages, chance, causes that are true, names of losses."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -74,17 +74,6 @@ class TestOrder:
     def test_joint_training_leaves_nobody_out(self, tmp_path: Path) -> None:
         found = measure(record(tmp_path / "run", [("joint", 1, [0.5, 0.5])], sets=SETS, tasks=("a", "b")))
         assert found["order_note"].values.tolist() == [""]
-
-    def test_a_task_that_is_visited_again_is_one_error(self, tmp_path: Path) -> None:
-        steps = [(task, epoch, [0.5, 0.5]) for epoch in (1, 2) for task in ("a", "b")]  # epochs rise in both
-        run = record(tmp_path / "run", steps, sets=SETS, tasks=("a", "b"))
-        with pytest.raises(WaterjarError, match=r"task 0 is trained again from step 2 on, .*never merged"):
-            measure(run)
-
-    def test_nor_with_joint_training_in_between(self, tmp_path: Path) -> None:
-        steps = [("a", 1, [0.5, 0.5]), ("joint", 1, [0.5, 0.5]), ("a", 2, [0.5, 0.5])]
-        with pytest.raises(WaterjarError, match="task 0 is trained again from step 2 on"):
-            measure(record(tmp_path / "run", steps, sets=SETS, tasks=("a", "b")))
 
 
 class TestArraysThatAreNone:

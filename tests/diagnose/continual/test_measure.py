@@ -332,13 +332,6 @@ class TestWhatIsMissing:
             assert why(found, name) == ["undefined"]
         assert int(found["remembering_n_undefined"][0]) == 0
 
-    def test_a_task_that_is_trained_twice_is_refused(self, tmp_path):
-        with waterjar.Recorder(tmp_path / "run", {}, eval_sets={"a": 0, "b": 1}, tasks=2, classes=["x"]) as recorder:
-            for task in (0, 1, 0):
-                recorder.log(train_task=task, epoch=1, performance={"accuracy": [0.5, 0.5]})
-        with pytest.raises(WaterjarError, match="A task that is trained twice has no one curve"):
-            measure(waterjar.open_run(tmp_path / "run"))
-
 
 class TestStudy:
     def test_cells_side_by_side_joint_and_single_task_among_them(self, tmp_path):

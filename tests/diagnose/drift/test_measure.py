@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import waterjar
-from waterjar.diagnose import continual, drift
+from recording import without_visits
+from waterjar.diagnose import drift
 from waterjar.diagnose.drift import inputs, loaded
 from waterjar.diagnose.drift.inputs import Comparison
 from waterjar.diagnose.drift.run_snapshots import kept_moments
@@ -210,23 +211,49 @@ class TestForgetting:
         last = found["probe_accuracy"].sel(eval_set="a", snapshot=5, layer="penultimate")
         np.testing.assert_array_equal(found["probe_accuracy_final"], last)
 
-    def test_a_task_that_is_visited_again_is_one_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("schema", [1, 2])
+    def test_a_task_that_is_visited_again_is_followed_from_its_visit_before(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: int
+    ) -> None:
         monkeypatch.setattr(f"{__name__}.TASKS", [0, 1, 1, 0, 0, 1])
         monkeypatch.setattr(f"{__name__}.EPOCHS", [1, 1, 2, 2, 3, 3])
-        run = record(tmp_path / "run", draw())
-        for family in (drift, continual):
-            with pytest.raises(WaterjarError, match=r"task 0 is trained again from step 3 on, .*never merged"):
-                family.measure(run)
-        with pytest.raises(WaterjarError, match="task 1 is trained again from step 3 on"):
-            drift.forgotten([0.9, 0.5, 0.8, 0.3], [1, 0, 0, 1], 0)
+        record(tmp_path / "run", draw())
+        run = waterjar.open_run(without_visits(tmp_path / "run") if schema == 1 else tmp_path / "run")
+        found = drift.measure(run)
+        assert found["visit"].values.tolist() == [0, 1, 1, 2, 2, 3]
+        assert found["task_end"].values.tolist() == [True, False, True, False, True, True]
+        probe = found["probe_accuracy"].sel(layer="penultimate").transpose("eval_set", "repeat", "snapshot").values
+        lost = found["probe_forgetting"].sel(layer="penultimate").transpose("eval_set", "repeat", "snapshot").values
+        a, b = np.full(lost.shape, np.nan)
+        a[:, [1, 2]] = probe[0][:, [0]] - probe[0][:, [1, 2]]
+        a[:, 5] = probe[0][:, 4] - probe[0][:, 5]
+        b[:, [3, 4]] = probe[1][:, [2]] - probe[1][:, [3, 4]]
+        np.testing.assert_array_equal(lost, np.stack([a, b]))
+        cka = found["cka"].sel(layer="penultimate", reference="task")
+        matrix = found["cka_matrix"].sel(layer="penultimate")
+        ends = [0, 0, 0, 2, 2, 4]  # of the visit before each; of the first one itself
+        for snapshot, end in enumerate(ends):
+            pair = matrix.sel(moment=snapshot, other_moment=end)
+            np.testing.assert_allclose(cka.sel(snapshot=snapshot), pair, atol=1e-12)
 
-    def test_also_where_no_snapshot_shows_it(self, tmp_path: Path) -> None:
+    def test_a_visit_without_a_snapshot_is_no_reference(self, tmp_path: Path) -> None:
         with waterjar.Recorder(tmp_path / "run", {}, seeds=[1], eval_sets={"a": 0, "b": 1}, tasks=2) as recorder:
-            for step, task in enumerate([0, 1, 0]):
-                shot = {} if task else {"snapshot": {"features": {"last": np.ones((1, 2, 3, 4)) * step}}}
+            recorder.once("probe_samples", label=LABELS[None])
+            for step, task in enumerate([0, 1, 0, 1]):
+                features = np.random.default_rng(step).random((1, 2, SAMPLES, UNITS))
+                shot = {} if step == 2 else {"snapshot": {"features": {"last": features}}}
                 recorder.log(train_task=task, epoch=step + 1, performance={"accuracy": [[0.5], [0.5]]}, **shot)
-        with pytest.raises(WaterjarError, match="task 0 is trained again from step 2 on"):
-            drift.measure(waterjar.open_run(tmp_path / "run"))
+        found = drift.measure(waterjar.open_run(tmp_path / "run")).sel(layer="last", eval_set="a", repeat=0)
+        why = [REASONS[code] for code in reasons_of(found, "probe_forgetting").values]
+        assert why == ["undefined", "present", "not_recorded"]
+
+    def test_of_arrays(self) -> None:
+        found = drift.forgotten([0.9, 0.5, 0.8, 0.7, 0.2], [1, 0, 1, 1, 0], 1)
+        np.testing.assert_allclose(found.value, [np.nan, 0.4, np.nan, np.nan, 0.5])
+        apart = drift.forgotten([0.9, 0.5, 0.2], [1, 1, 0], 1, visit=[0, 1, 2])
+        np.testing.assert_allclose(apart.value, [np.nan, np.nan, 0.3])
+        unseen = drift.forgotten([0.9, 0.5, 0.2], [1, 0, 0], 1, visit=[0, 1, 3], visited={0: 1, 1: 0, 2: 1, 3: 0})
+        assert [REASONS[code] for code in unseen.reason] == ["undefined", "present", "not_recorded"]
 
     def test_chosen_eval_sets(self, run: waterjar.Run) -> None:
         features, *_ = draw()

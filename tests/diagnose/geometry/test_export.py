@@ -44,3 +44,12 @@ def test_joint_training_and_studies_are_refused(result: xr.Dataset) -> None:
         manifold_metrics(result.swap_dims(repeat="seed"))
     with pytest.raises(WaterjarError, match="did you mean 'penultimate'"):
         manifold_metrics(result, layer="penult")
+
+
+def test_a_task_that_is_trained_again_is_refused(result: xr.Dataset) -> None:
+    tasks, visits = ("snapshot", [0, 0, 0, 0, 0]), ("snapshot", [0, 0, 0, 1, 1])
+    with pytest.raises(WaterjarError, match="one row per task: visits are not merged"):
+        manifold_metrics(result.assign_coords(train_task_index=tasks, visit=visits))
+    tasks = ("snapshot", [0, 0, 1, 0, 0])
+    with pytest.raises(WaterjarError, match="one row per task: visits are not merged"):  # measured before visits
+        manifold_metrics(result.assign_coords(train_task_index=tasks).drop_vars("visit"))

@@ -338,3 +338,17 @@ class TestReading:
             peaks.append(int(told.stdout))
         assert peaks[1] < peaks[0] + 40  # 12 more snapshots hold 92 MB
         assert peaks[1] < 1024
+
+
+@pytest.mark.parametrize(("tasks", "visits"), [([0, 0, 0], [0, 0, 1]), ([0, 1, 0], [0, 1, 2])])
+def test_ends_and_changes_are_those_of_visits(tmp_path: Path, tasks: list[int], visits: list[int]) -> None:
+    """Weights 1, 3, 7: a task that is visited again at once, and one that is visited after another, without a shot."""
+    with waterjar.Recorder(tmp_path / "run", {}, tasks=2) as recorder:
+        for task, visit, weight in zip(tasks, visits, [1.0, 3.0, 7.0], strict=True):
+            shot = {} if task else {"snapshot": {"weights": {"w": np.full((2, 2), weight)}}}
+            recorder.log(train_task=task, visit=visit, epoch=visit + weight, train={"loss": 1.0}, **shot)
+    found = plasticity.measure(waterjar.open_run(tmp_path / "run"))
+    ends = [False, True, True] if len(set(tasks)) == 1 else [True, True]
+    assert found["task_end"].values.tolist() == ends
+    before = 3.0 if len(set(tasks)) == 1 else 1.0  # at the end of the visit before
+    assert found["weight_change_task"].values[0, -1] == pytest.approx(7.0 - before)

@@ -129,8 +129,34 @@ class TestOrder:
             rigidity.measure(self.record(tmp_path, [("t2", 0), ("t2", 1), ("t1", 1)]))
 
     def test_a_last_task_that_is_visited_again(self, tmp_path: Path) -> None:
-        with pytest.raises(WaterjarError, match=r"task 0 is trained again from step 2 on, .*never merged"):
+        expected = r"'t2' is trained again from step 3 on; it was trained from step 1 on before.*for the first time"
+        with pytest.raises(WaterjarError, match=expected):
             rigidity.measure(self.record(tmp_path, [("t1", 1), ("t2", 1), ("t1", 2), ("t2", 2)]))
+
+    def test_the_first_task_again_is_behind_the_last_one(self, tmp_path: Path) -> None:
+        with pytest.raises(WaterjarError, match=r"'t1' is trained at step 2, after 't2'"):
+            rigidity.measure(self.record(tmp_path, [("t1", 1), ("t2", 1), ("t1", 2)]))
+
+    def test_earlier_tasks_may_be_trained_again(self, tmp_path: Path) -> None:
+        """t1 in two visits, joint training between them, is the same as t1 in one: t2 alone counts."""
+        options: dict[str, Any] = {"eval_sets": SETS, "tasks": ["t1", "t2"], "provenance": False}
+        found = []
+        for name, first in (("once", ["t1", "t1"]), ("again", ["t1", "joint", "t1"])):
+            for scenario in ("sequential", "scratch_t2"):
+                path = tmp_path / name / scenario
+                with waterjar.Recorder(path, config(scenario, "sgd"), seeds=[1], **options) as recorder:
+                    for i, task in enumerate(first if scenario == "sequential" else []):
+                        row = dict.fromkeys(SETS, 0.1)
+                        at = {"total_epoch": i + 1, "effective_epoch": 0}
+                        recorder.log(train_task=task, epoch=i + 1, performance={"macro_accuracy": row}, **at)
+                    for epoch in range(5):
+                        row = dict.fromkeys(SETS, 0.2 * epoch)
+                        at = {"total_epoch": len(first) + epoch, "effective_epoch": epoch}
+                        recorder.log(train_task="t2", epoch=epoch, performance={"macro_accuracy": row}, **at)
+            found.append(cell(measured(tmp_path / name, threshold=0.3, window=1), "sgd"))
+        for metric in ("ad", "pd", "sfr_rel"):
+            np.testing.assert_array_equal(found[0][metric].values, found[1][metric].values)
+            assert np.isfinite(found[0][metric].values).all()
 
 
 class TestAnotherOrderThanDeclared:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import waterjar
+from recording import without_visits
 from waterjar import Recorder, WaterjarError, missing
 from waterjar.run.formats._timeline import MEASURES, SPLITS
 from waterjar.run.formats.csv import left_out
@@ -330,3 +331,43 @@ def test_odd_methods_get_folders_of_their_own(tmp_path: Path) -> None:
     assert len(study) == 4
     with pytest.raises(WaterjarError, match="acc '1_0' is not a number"):
         read(tmp_path / "..", "method,seed,epoch_eff,split,acc\na,1,0,t1_all,1_0\n")
+
+
+@pytest.mark.parametrize("visits", ["xyxy", "xx", "xxyjxx"])
+@pytest.mark.parametrize("schema", [1, 2])
+def test_visits_come_back(tmp_path: Path, visits: str, schema: int) -> None:
+    if schema == 1 and "xx" in visits:
+        pytest.skip("schema 1 did not know a task that is visited again at once")
+    names = {"x": "x", "y": "y", "j": "joint"}
+    with Recorder(tmp_path / "in" / "run", {"method": "sgd"}, eval_sets={"a": 0, "b": 1}, tasks=["x", "y"]) as recorder:
+        for visit, task in enumerate(visits):
+            for epoch in (1, 2):
+                row = {"accuracy": [epoch / 7, visit / 7]}
+                recorder.log(train_task=names[task], visit=visit, epoch=epoch, performance=row)
+    before = waterjar.open_run(tmp_path / "in" / "run").load("performance")
+    if schema == 1:
+        without_visits(tmp_path / "in" / "run")
+    out = waterjar.to_csv(waterjar.open_study(tmp_path / "in"), tmp_path / "out.csv")
+    assert ("visit" in out.read_text().splitlines()[0].split(",")) == ("xx" in visits)  # else the tasks say it
+    again = waterjar.from_csv(out, tmp_path / "again")
+    after = again.run("sgd-seed0").load("performance")
+    assert before.equals(after)
+    assert waterjar.to_csv(again, tmp_path / "second.csv").read_bytes() == out.read_bytes()
+
+
+def test_visits_without_an_evaluation_are_not_in_the_table(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "in" / "run", {"method": "sgd"}, eval_sets={"a": 0, "b": 1}, tasks=["x", "y"]) as recorder:
+        recorder.log(train_task="x", epoch=1, performance={"accuracy": [0.5, 0.5]})
+        recorder.log(train_task="y", epoch=1, train={"loss": 1.0})
+        recorder.log(train_task="x", epoch=1, performance={"accuracy": [0.75, 0.5]})
+    out = waterjar.to_csv(waterjar.open_study(tmp_path / "in"), tmp_path / "out.csv")
+    again = waterjar.from_csv(out, tmp_path / "again").run("sgd-seed0")
+    assert again["performance"].visit.values.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("wrong", ["", "a", "2"])
+def test_a_visit_that_is_none(tmp_path: Path, wrong: str) -> None:
+    header = PLACES.strip() + ",visit\n"
+    text = header + f'sgd,1,0,a,0.5,0,x,1,1,x,"[""x""]",{wrong}\n'
+    with pytest.raises(WaterjarError, match=r"visit.*(is not a whole number|expected 0)"):
+        read(tmp_path, text)

@@ -362,3 +362,11 @@ class TestForeign:
             )
             peaks.append(int(told.stdout))
         assert peaks[1] < peaks[0] + 40  # six more tasks hold 98 MB
+
+
+def test_a_task_that_is_trained_again_has_no_folder(tmp_path: Path) -> None:
+    with waterjar.Recorder(tmp_path / "run", {}, eval_sets={"a": 0, "b": 1}, tasks=["x", "y"]) as recorder:
+        for task in "xyxy":
+            recorder.log(train_task=task, epoch=1, performance={"accuracy": [0.5, 0.5], "loss": [1.0, 1.0]})
+    with pytest.raises(WaterjarError, match="task 'x' is trained 2 times: .*visits are not merged. Export it as CSV"):
+        export_seed_layout(waterjar.open_run(tmp_path / "run"), tmp_path / "out")

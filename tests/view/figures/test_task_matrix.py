@@ -80,3 +80,17 @@ def test_nothing_evaluated(tmp_path: Path) -> None:
         figures.draw("task_matrix", waterjar.open_study(tmp_path / "s"))
     with pytest.raises(WaterjarError, match="not int"):
         figures.draw("task_matrix", 3)  # type: ignore[arg-type]
+
+
+def test_a_column_for_every_visit(tmp_path: Path) -> None:
+    again = np.array([[0.9, 0.2], [0.6, 0.8], [0.95, 0.7], [0.7, 0.85]])
+    with waterjar.Recorder(tmp_path / "run", {}, eval_sets={"a": 0, "b": 1}, tasks=["x", "y"]) as recorder:
+        for task, row in zip("xyxy", again, strict=True):
+            recorder.log(train_task=task, epoch=1, performance={"accuracy": row})
+    run = waterjar.open_run(tmp_path / "run")
+    table = figures.data("task_matrix", run)
+    assert table["train_task"].tolist()[::2] == ["x", "y", "x, visit 2", "y, visit 2"]
+    panel = figures.draw("task_matrix", run).axes[0]
+    np.testing.assert_allclose(np.asarray(panel.images[0].get_array()), again.T)
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["x", "y", "x, visit 2", "y, visit 2"]
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["x", "y"]

@@ -83,7 +83,12 @@ def measure(
     """Every metric of the family: over (repeat, ...) of a run, over (cell, seed, ...) of a study.
 
     Pairs of tasks stand at (train_task, eval_task), both in the order of training, which is the one recorded, whatever
-    was declared; `order_note` says where they differ. A task that is trained again after others is an error.
+    was declared; `order_note` says where they differ.
+
+    A task that is trained again (x, y, x, y) has one row per visit: `train_task` and `eval_task` run over visits, which
+    are never merged. The first visit of a task has the task's label, each further one adds the number of tasks, and
+    `train_visit` and `eval_visit` name them ("x, visit 2"). What was learned in a visit is followed until its task is
+    visited again; every metric says what it is over then. Where no task is trained again, a visit is a task.
 
     Metrics with more than one number per repeat have `<name>_mean`, their mean over tasks, `<name>_n`, how many values
     that is over, and `<name>_n_undefined`, how many it leaves out as undefined.

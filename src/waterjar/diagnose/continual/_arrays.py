@@ -83,16 +83,6 @@ def check_rising(epochs: Floats) -> None:
         raise WaterjarError("epochs must rise within a task, and NaN may stand only at the end, as padding")
 
 
-def later(tasks: int) -> Bools:
-    """(train, eval): `train` comes after `eval`, where forgetting shows."""
-    return np.tri(tasks, k=-1, dtype=np.bool_)
-
-
-def earlier(tasks: int) -> Bools:
-    """(train, eval): `train` comes before `eval`, where transfer to what is still to come shows."""
-    return later(tasks).T
-
-
 def learned(R: NDArray[Scalar]) -> NDArray[Scalar]:
     """(..., task): the diagonal, each task at the end of its own training."""
     return np.diagonal(R, axis1=-2, axis2=-1)

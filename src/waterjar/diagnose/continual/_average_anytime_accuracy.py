@@ -19,7 +19,8 @@ def average_anytime_accuracy(curves: ArrayLike, epochs: ArrayLike | None = None)
     each task ("average incremental accuracy"): pass R[..., None].
 
     Of recorded runs, a task that the run never trains on its own counts at every moment, as it does in average
-    accuracy; so does every task of joint training, which has one phase.
+    accuracy; so does every task of joint training, which has one phase. Where a task is trained again, phases
+    are visits, which count alike, and a task counts from its first visit on.
 
     Parameters
     ----------

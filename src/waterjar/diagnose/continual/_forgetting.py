@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from collections.abc import Sequence
 
-from waterjar.diagnose.continual._arrays import earlier, learned, matrix_of, told, within
+import numpy as np
+from numpy.typing import ArrayLike
+
+from waterjar.diagnose.continual._arrays import learned, matrix_of, told, within
 from waterjar.diagnose.continual._settings import REFERENCES
 from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.continual._visits import last_of_others, untrained
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Floats, Result
 from waterjar.errors import unknown_name
@@ -26,6 +29,10 @@ def forgetting(R: ArrayLike, reference: str = "max") -> Result:
     missing, as Mammoth does. For forgetting after task k pass R[..., :k+1, :k+1]; for the usual single number take the
     mean over all tasks but the last.
 
+    Of recorded runs in which a task is trained again it is over tasks, each once, at the place of the task's last
+    visit: `learned` is the end of that one, `max` the highest at the end of any visit but the last of all, the task's
+    earlier visits too. The task of the last visit of all has none.
+
     Parameters
     ----------
     R : (..., train, eval), raw accuracy at the end of each task.
@@ -35,26 +42,22 @@ def forgetting(R: ArrayLike, reference: str = "max") -> Result:
     (array([ 0.375, -0.125,    nan]), array([ 0.25 , -0.125,    nan]), array([0.375, 0.   ,   nan]))
     """
     matrix = matrix_of(R)
-    return told(fall(matrix, reference), matrix, 2, _covered(matrix.shape[-1]))
+    tasks = range(matrix.shape[-1])
+    return told(fall(matrix, reference, tasks), matrix, 2, last_of_others(tasks))
 
 
-def _covered(tasks: int) -> NDArray[np.bool_]:
-    return np.arange(tasks) < tasks - 1
-
-
-def fall(matrix: Floats, reference: str) -> Floats:
-    """(..., train, eval) -> (..., task): the same of a matrix that is one."""
-    tasks = matrix.shape[-1]
+def fall(matrix: Floats, reference: str, tasks: Sequence[int]) -> Floats:
+    """(..., train, eval) -> (..., visit): the same of a matrix that is one, over the visits of these tasks."""
     if reference == "learned":
         best = learned(matrix)
     elif reference in REFERENCES:
-        unmeasured = earlier(tasks) & np.isnan(matrix)
+        unmeasured = untrained(tasks) & np.isnan(matrix)
         filled = np.where(unmeasured, -np.inf if reference == "max" else 0.0, matrix)
         rows = filled[..., :-1, :] if reference == "max" else filled
         best = rows.max(-2, initial=-np.inf)
     else:
         raise unknown_name("forgetting: reference", reference, REFERENCES)
-    return np.where(_covered(tasks), best - matrix[..., -1, :], np.nan)
+    return np.where(last_of_others(tasks), best - matrix[..., -1, :], np.nan)
 
 
 @metric(
@@ -75,6 +78,6 @@ def fall(matrix: Floats, reference: str) -> Floats:
     made_of=("final_accuracies", "learned_accuracies"),
 )
 def _forgetting(curves: TaskCurves) -> Result:
-    values = fall(curves.ends, curves.settings.forgetting_reference)
-    reasons = np.tril(curves.end_reasons).max(-2)  # from a task's own training on
-    return within(values, reasons, _covered(len(curves.tasks)))
+    values = fall(curves.ends, curves.settings.forgetting_reference, curves.tasks)
+    reasons = np.where(untrained(curves.tasks), 0, curves.end_reasons).max(-2)  # from a task's own training on
+    return within(values, reasons, last_of_others(curves.tasks))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import curves_of, later, told, within
+from waterjar.diagnose.continual._arrays import curves_of, told, within
 from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.continual._visits import followed
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Floats, Result
 
@@ -15,6 +16,7 @@ def forgetting_rate(curves: ArrayLike, epochs: ArrayLike | None = None) -> Resul
     """Cov(t, P) / Var(t) of task i while j is trained, at [train j, eval i], j after i; NaN elsewhere.
 
     The slope of the least-squares line through the logged epochs. NaN with fewer than two evaluations.
+    Pairs of visits, where a task is trained again, are those of `remembering`.
 
     Parameters
     ----------
@@ -26,7 +28,7 @@ def forgetting_rate(curves: ArrayLike, epochs: ArrayLike | None = None) -> Resul
            [-0.2,  nan]])
     """
     array, x = curves_of(curves, epochs, "above_chance")
-    return told(slopes(array, x), array, 3, later(array.shape[-3]))
+    return told(slopes(array, x), array, 3, followed(range(array.shape[-3])))
 
 
 def slopes(array: Floats, x: Floats) -> Floats:
@@ -72,5 +74,6 @@ def slope(values: Floats, t: Floats) -> Floats:
     made_of=("final_accuracies", "learned_accuracies"),
 )
 def _forgetting_rate(curves: TaskCurves) -> Result:
-    values = slopes(curves.corrected, curves.epochs)
-    return within(values, curves.corrected_reasons, later(len(curves.tasks)))
+    pairs = followed(curves.tasks)
+    values = np.where(pairs, slopes(curves.corrected, curves.epochs), np.nan)
+    return within(values, curves.corrected_reasons, pairs)

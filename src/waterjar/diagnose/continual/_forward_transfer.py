@@ -17,7 +17,8 @@ def forward_transfer(R: ArrayLike, expert: ArrayLike, *, eps: float = EPS) -> Re
     """(E[i] - R[i, i]) / (E[i] + R[i, i] + eps) for every task i. LOWER is better.
 
     Above 0 the past cost something (plasticity lost), below 0 it helped. NaN where E[i] + R[i, i] is within eps of 0.
-    Not to be confused with `forward_transfer_gem`, where higher is better.
+    Not to be confused with `forward_transfer_gem`, where higher is better. Of recorded runs in which a task is trained
+    again, i are visits; the expert of each is that of its task.
 
     Parameters
     ----------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.continual._arrays import matrix_of, mean_or_nan, told
 from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.continual._visits import first, of_visits
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Floats, Result
 from waterjar.errors import WaterjarError
@@ -15,6 +18,8 @@ from waterjar.run.accuracies import check_accuracies
 
 def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Result:
     """FWT = mean over i > 1 of R[i-1, i] - b[i]. NaN of a single task. Also Mammoth's `forward_transfer`.
+
+    Of recorded runs in which a task is trained again it is over tasks, each just before its first visit.
 
     Parameters
     ----------
@@ -28,13 +33,13 @@ def forward_transfer_gem(R: ArrayLike, initial: ArrayLike) -> Result:
     if not start.ndim or start.shape[-1] != matrix.shape[-1]:
         raise WaterjarError(f"initial has shape {start.shape}: expected (..., task) with {matrix.shape[-1]} tasks")
     check_accuracies(start, "initial")
-    return told(gain(matrix, start), matrix + start[..., None, :], 2)
+    return told(gain(matrix, start, range(start.shape[-1])), matrix + start[..., None, :], 2)
 
 
-def gain(matrix: Floats, start: Floats) -> Floats:
-    """(..., train, eval) and (..., task) -> (...): the same of arrays that fit."""
+def gain(matrix: Floats, start: Floats, tasks: Sequence[int]) -> Floats:
+    """(..., train, eval) and (..., visit) -> (...): the same of arrays that fit, over the visits of these tasks."""
     before = np.diagonal(matrix, offset=1, axis1=-2, axis2=-1)
-    return mean_or_nan(before - start[..., 1:])
+    return mean_or_nan(of_visits(before - start[..., 1:], first(tasks)[1:]))
 
 
 @metric(
@@ -54,5 +59,5 @@ def gain(matrix: Floats, start: Floats) -> Floats:
 )
 def _forward_transfer_gem(curves: TaskCurves) -> Result:
     before = np.diagonal(curves.end_reasons, offset=1, axis1=-2, axis2=-1)
-    reasons = np.maximum(before, curves.initial_reasons[:, 1:]).max(-1, initial=0)
-    return curves.over_all(gain(curves.ends, curves.sign * curves.initial), reasons)
+    reasons = np.maximum(before, curves.initial_reasons[:, 1:])[:, first(curves.tasks)[1:]].max(-1, initial=0)
+    return curves.over_all(gain(curves.ends, curves.sign * curves.initial, curves.tasks), reasons)

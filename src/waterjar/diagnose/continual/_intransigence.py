@@ -16,6 +16,8 @@ from waterjar.run.accuracies import check_accuracies
 def intransigence(R: ArrayLike, reference: ArrayLike) -> Result:
     """(..., task): a*[i] - R[i, i]. Lower is better; below 0 the past helped.
 
+    Of recorded runs in which a task is trained again, i are visits; the expert of each is that of its task.
+
     Parameters
     ----------
     R : (..., train, eval), raw accuracy at the end of each task.

@@ -11,7 +11,7 @@ from waterjar.diagnose.result import Result
 
 
 def learning_accuracy(R: ArrayLike) -> Result:
-    """LA = mean over i of R[i, i].
+    """LA = mean over i of R[i, i]. Of recorded runs in which a task is trained again, i are visits, which count alike.
 
     Parameters
     ----------

@@ -17,7 +17,8 @@ def learning_time(curves: ArrayLike, epochs: ArrayLike | None = None) -> Result:
 
     Small: learned in a step. A curve that never moves (b = 0) has 0. Of a single evaluation there is no time to tell:
     NaN. Chance correction cancels, and so does the sign: accuracy and loss are treated alike. Of recorded runs,
-    `floor_at_chance` does not cancel: what lies below chance then counts as chance here, too.
+    `floor_at_chance` does not cancel: what lies below chance then counts as chance here, too. A task that is trained
+    again has a learning time for every visit.
 
     Parameters
     ----------

@@ -15,10 +15,10 @@ from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Direction, Metric
 from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED
 from waterjar.diagnose.settings import check_chance
-from waterjar.diagnose.training_order import order_note
+from waterjar.diagnose.training_order import order_note, visit_labels, visit_names, visits_note
 from waterjar.run.schema import REASON
 
-_COORDINATES = ("step", "epoch", "train_task_index", "eval_set", "eval_task", "repeat", "seed")
+_COORDINATES = ("step", "epoch", "train_task_index", "visit", "eval_set", "eval_task", "repeat", "seed")
 _OTHER_WAY: dict[Direction, Direction] = {"higher": "lower", "lower": "higher", "zero": "zero", "none": "none"}
 
 
@@ -40,11 +40,17 @@ class Cell(Loaded):
         expert = load_group(unit, "expert", settings)
         self.curves = read_curves(performance, expert, len(classes) if classes else None, settings, where)
         self.task_names = list(about["tasks"])
-        tasks = np.asarray(self.curves.tasks)
-        labels = {
+        visited = self.curves.tasks
+        tasks = np.asarray(visit_labels(visited, len(self.task_names)))
+        labels: dict[str, Any] = {
             "train_task": ("train_task", tasks, {"long_name": "task in training, by its place in tasks="}),
             "eval_task": ("eval_task", tasks, {"long_name": "task evaluated, by its place in tasks="}),
         }
+        if len(set(visited)) < len(visited):
+            names = visit_names([self.task_names[task] for task in visited], range(len(visited)))
+            for dim, what in (("train_task", "visit in training"), ("eval_task", "visit whose task is evaluated")):
+                labels[dim][2]["comment"] = "each further visit of a task adds the number of tasks"
+                labels[dim.replace("task", "visit")] = (dim, np.array(names, object), {"long_name": what})
         super().__init__(unit, labels, {"eval_sets": ", ".join(self.curves.eval_sets.values())})
 
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
@@ -97,7 +103,7 @@ class Cell(Loaded):
         """What is to be said where the recorded training is not the declared one; else nothing."""
         names, curves = self.task_names, self.curves
         never = [task for task in range(len(names)) if task not in curves.trained]
-        said = [order_note(curves.trained, names)]
+        said = [order_note(curves.trained, names), visits_note(curves.trained, names)]
         if never and curves.trained:  # of joint training there is nothing to be said
             said.append(f"not trained on its own: {', '.join(names[task] for task in never)}")
             evaluated = [names[task] for task in never if curves.eval_sets.get(task)]

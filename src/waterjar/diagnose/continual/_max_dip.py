@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import curves_of, later, learned, own_curves, told, within
+from waterjar.diagnose.continual._arrays import curves_of, learned, own_curves, told, within
 from waterjar.diagnose.continual._integrate import last_value
 from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.continual._visits import followed
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Floats, Result
 
@@ -16,6 +17,7 @@ def max_dip(curves: ArrayLike) -> Result:
     """Maximum over t of |P_end[i, i] - P[j, i, t]| at [train j, eval i], j after i; NaN elsewhere.
 
     P_end[i, i] is the last value of task i in its own training. A rise counts like a fall: it is the distance.
+    Pairs of visits, where a task is trained again, are those of `remembering`.
 
     Parameters
     ----------
@@ -26,7 +28,7 @@ def max_dip(curves: ArrayLike) -> Result:
            [0.6, nan]])
     """
     array, _ = curves_of(curves, scale="above_chance")
-    return told(dips_from(last_value(own_curves(array)), array), array, 3, later(array.shape[-3]))
+    return told(dips_from(last_value(own_curves(array)), array), array, 3, followed(range(array.shape[-3])))
 
 
 def dips_from(ends: Floats, array: Floats) -> Floats:
@@ -55,6 +57,7 @@ def dips_from(ends: Floats, array: Floats) -> Floats:
     made_of=("final_accuracies", "learned_accuracies"),
 )
 def _max_dip(curves: TaskCurves) -> Result:
-    values = dips_from(learned(curves.corrected_ends), curves.corrected)
+    pairs = followed(curves.tasks)
+    values = np.where(pairs, dips_from(learned(curves.corrected_ends), curves.corrected), np.nan)
     reasons = np.maximum(curves.corrected_reasons, learned(curves.corrected_end_reasons)[:, None, :])
-    return within(values, reasons, later(len(curves.tasks)))
+    return within(values, reasons, pairs)

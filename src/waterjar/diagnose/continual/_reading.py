@@ -14,7 +14,7 @@ from waterjar.diagnose.continual._phases import Phases, Rows, cut, finished, not
 from waterjar.diagnose.continual._settings import chances, variable_read
 from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.result import NO_EVAL_SET, NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
-from waterjar.diagnose.training_order import order_of_training
+from waterjar.diagnose.training_order import stretches_of, training_visits
 from waterjar.errors import WaterjarError
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.schema import REASON
@@ -26,10 +26,12 @@ def read_curves(
     """The curves of a cell, from groups as `load_group` gives them.
 
     Joint training has no order of tasks: only what is over all tasks at once is there, the rest is `undefined`. A
-    trained task without an eval set has no curves: `no_eval_set`.
+    trained task without an eval set has no curves: `no_eval_set`. A task that is trained again has a phase for every
+    visit.
     """
     index, epoch = performance["train_task_index"].values, performance["epoch"].values
-    trained = order_of_training(index, performance["step"].values, where)
+    visits = training_visits(performance)
+    trained = tuple(visit.task for visit in visits)
     chosen = choose_eval_sets(performance, trained, settings.eval_sets, where) or {0: ""}
     everyone = tuple(chosen)
     values, codes = columns(performance, tuple(chosen.values()), variable_read(settings), where)
@@ -38,13 +40,14 @@ def read_curves(
     def phases(rows: Sequence[Rows]) -> Phases:
         return cut(values, codes, epoch, rows, finished(rows, last_row, is_open), where)
 
-    final = phases([_last_phase(index)])
+    final = phases((stretches_of(performance) or [np.empty(0, np.intp)])[-1:])  # joint or not
     if trained:
         tasks = trained
-        overall = phases([np.flatnonzero(index == task) for task in trained])
+        overall = phases([visit.rows for visit in visits])
         network = overall.of_tasks([everyone.index(task) for task in trained])
-        counted = np.array([[task not in trained[place:] for task in everyone] for place in range(1, len(trained) + 1)])
-        lacking = _lacking(trained, everyone, is_open)
+        unseen = [set(trained).difference(trained[: place + 1]) for place in range(len(trained))]
+        counted = np.array([[task not in still for task in everyone] for still in unseen])
+        lacking = _lacking(list(dict.fromkeys(trained)), everyone, is_open)
         fresh = _experts(performance, expert, chosen, trained, settings, where)
     else:
         tasks = everyone
@@ -74,14 +77,6 @@ def read_curves(
         chance_note=note,
         settings=settings,
     )
-
-
-def _last_phase(index: Rows) -> Rows:
-    """The steps at the end in which the same task, or all tasks at once, are trained."""
-    if not len(index):
-        return np.empty(0, np.intp)
-    others = np.flatnonzero(index != index[-1])
-    return np.arange(others[-1] + 1 if len(others) else 0, len(index))
 
 
 def _lacking(trained: Sequence[int], everyone: Sequence[int], is_open: Bools) -> Codes:
@@ -128,16 +123,18 @@ def _experts(
     """(repeat, task): the fresh network of each task, on that task, by the seeds of /performance.
 
     The expert of a task is read at the steps in which that task is trained, on that task's eval set. An /expert of one
-    step is a table, as `from_accuracy_matrix` writes it: each eval set by its own task's expert.
+    step is a table, as `from_accuracy_matrix` writes it: each eval set by its own task's expert. All visits of a task
+    have the same expert: that of the first visit in which one was recorded.
     """
     seeds = np.atleast_1d(performance["seed"].values)
     if expert is None or variable_read(settings) not in expert:
         return nothing((len(seeds), len(tasks)), NOT_RECORDED)
     values, codes = columns(expert, [chosen[task] for task in tasks], variable_read(settings), f"{where}, /expert")
-    index, epoch = expert["train_task_index"].values, expert["epoch"].values
-    order_of_training(index, expert["step"].values, f"{where}, /expert")
-    table = len(index) == 1
-    rows = [np.arange(1) if table else np.flatnonzero(index == task) for task in tasks]
+    epoch, own_rows = expert["epoch"].values, dict[int, Rows]()
+    for visit in training_visits(expert):
+        own_rows.setdefault(visit.task, visit.rows)
+    table = len(epoch) == 1
+    rows = [np.arange(1) if table else own_rows.get(task, np.empty(0, np.intp)) for task in tasks]
     done = finished(rows, expert["last_row"].values, expert["is_open"].values & (not table))
     own = cut(values, codes, epoch, rows, done, where, goes_on=False).of_own_task()
     theirs = {int(seed): place for place, seed in enumerate(np.atleast_1d(expert["seed"].values))}

@@ -5,15 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import later, learned, matrix_of, told, within
+from waterjar.diagnose.continual._arrays import Bools, learned, matrix_of, told, within
 from waterjar.diagnose.continual._ratio import EPS, contrast
 from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.continual._visits import followed
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Floats, Result
 
 
 def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Result:
     """(R[j, i] - R[i, i]) / (|R[j, i]| + |R[i, i]|) at [train j, eval i], j after i; NaN elsewhere.
+
+    Of recorded runs in which a task is trained again, i and j are visits: what was learned in visit i is followed to
+    the visits j of other tasks up to the next visit of its own. The mean is over all such pairs.
 
     Parameters
     ----------
@@ -26,13 +30,14 @@ def remembering(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Resu
            [-0.6,  nan]])
     """
     matrix = matrix_of(R, "above_chance")
-    return told(ratios(matrix, bounded=bounded, eps=eps), matrix, 2, later(matrix.shape[-1]))
+    pairs = followed(range(matrix.shape[-1]))
+    return told(ratios(matrix, pairs, bounded=bounded, eps=eps), matrix, 2, pairs)
 
 
-def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
-    """The same of a matrix that is one."""
+def ratios(matrix: Floats, pairs: Bools, *, bounded: bool, eps: float) -> Floats:
+    """The same of a matrix that is one, at chosen pairs (train, eval)."""
     ratio = contrast(matrix, learned(matrix)[..., None, :], bounded=bounded, eps=eps)
-    return np.where(later(matrix.shape[-1]), ratio, np.nan)
+    return np.where(pairs, ratio, np.nan)
 
 
 @metric(
@@ -52,6 +57,7 @@ def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
     made_of=("final_accuracies", "learned_accuracies"),
 )
 def _remembering(curves: TaskCurves) -> Result:
-    values = ratios(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)
+    pairs = followed(curves.tasks)
+    values = ratios(curves.integrated, pairs, bounded=curves.settings.bounded, eps=curves.settings.eps)
     reasons = np.maximum(curves.integrated_reasons, learned(curves.integrated_reasons)[:, None, :])
-    return within(values, reasons, later(len(curves.tasks)))
+    return within(values, reasons, pairs)

@@ -17,10 +17,13 @@ from waterjar.diagnose.result import CHANCE_UNKNOWN, NOT_RECORDED, Codes, Floats
 
 @dataclass(frozen=True)
 class TaskCurves:
-    """Raw accuracy (or loss) of a cell, by train task, eval task and epoch, and of the fresh expert of each task."""
+    """Raw accuracy (or loss) of a cell, by train task, eval task and epoch, and of the fresh expert of each task.
+
+    A task that is trained again has a row, and a column, for every visit (see `_visits`).
+    """
 
     tasks: tuple[int, ...]
-    """Trained tasks in the order of training; both `train_task` and `eval_task` run over them."""
+    """The task of every visit in the order of training; both `train_task` and `eval_task` run over visits."""
     trained: tuple[int, ...]
     """The same; none where all were trained at once, and `tasks` are those of `eval_sets`."""
     eval_sets: dict[int, str]

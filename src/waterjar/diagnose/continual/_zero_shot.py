@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.continual._arrays import earlier, learned, matrix_of, told, within
-from waterjar.diagnose.continual._ratio import EPS, contrast
+from waterjar.diagnose.continual._arrays import learned, matrix_of, told, within
+from waterjar.diagnose.continual._ratio import EPS
+from waterjar.diagnose.continual._remembering import ratios
 from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.continual._visits import before_first
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import Floats, Result
+from waterjar.diagnose.result import Result
 
 
 def zero_shot(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Result:
@@ -17,18 +19,16 @@ def zero_shot(R: ArrayLike, *, bounded: bool = True, eps: float = EPS) -> Result
 
     -1: nothing is known of task i while j is trained; 0: it is solved already. Arguments as of `remembering`.
 
+    Of recorded runs in which a task is trained again, j are the visits before the first one of task i, and R[i, i] is
+    as learned in that one.
+
     >>> zero_shot([[0.8, 0.25], [0.2, 0.75]]).value
     array([[ nan, -0.5],
            [ nan,  nan]])
     """
     matrix = matrix_of(R, "above_chance")
-    return told(ratios(matrix, bounded=bounded, eps=eps), matrix, 2, earlier(matrix.shape[-1]))
-
-
-def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
-    """The same of a matrix that is one."""
-    ratio = contrast(matrix, learned(matrix)[..., None, :], bounded=bounded, eps=eps)
-    return np.where(earlier(matrix.shape[-1]), ratio, np.nan)
+    pairs = before_first(range(matrix.shape[-1]))
+    return told(ratios(matrix, pairs, bounded=bounded, eps=eps), matrix, 2, pairs)
 
 
 @metric(
@@ -47,6 +47,7 @@ def ratios(matrix: Floats, *, bounded: bool, eps: float) -> Floats:
     made_of=("untrained_accuracies", "learned_accuracies"),
 )
 def _zero_shot(curves: TaskCurves) -> Result:
-    values = ratios(curves.integrated, bounded=curves.settings.bounded, eps=curves.settings.eps)
+    pairs = before_first(curves.tasks)
+    values = ratios(curves.integrated, pairs, bounded=curves.settings.bounded, eps=curves.settings.eps)
     reasons = np.maximum(curves.integrated_reasons, learned(curves.integrated_reasons)[:, None, :])
-    return within(values, reasons, earlier(len(curves.tasks)))
+    return within(values, reasons, pairs)

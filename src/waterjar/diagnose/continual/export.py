@@ -16,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from waterjar.diagnose.seed_form import of_one_run
+from waterjar.errors import WaterjarError
 
 FILE = "cl_metrics.pkl"
 
@@ -23,6 +24,8 @@ FILE = "cl_metrics.pkl"
 def cl_metrics(result: xr.Dataset) -> dict[str, Any]:
     """That dictionary, of one run's result. Repeats of which a mean is missing are left out of `stats`."""
     of_one_run(result)
+    if "eval_visit" in result.coords:
+        raise WaterjarError("a task is trained again, and the seed's form has one row per task: visits are not merged")
     stats: dict[str, float] = {}
     for key, name in (("rem", "remembering_mean"), ("trans", "forward_transfer_mean")):
         stats[f"{key}_mean"], stats[f"{key}_std"] = _over_repeats(np.asarray(result[name].values, np.float64))

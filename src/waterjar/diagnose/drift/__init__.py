@@ -62,8 +62,8 @@ def measure(
     `matrix` snapshots with each other: the first, the ends of tasks, and others in between. `<name>_final` is the value
     at the last snapshot, against the first one, the mean over layers, and over the eval sets for which it is defined (a
     probe needs two classes, forgetting a task that is over); of NC3 and NC4 that of the layer that the readout reads.
-    Memory does not grow with the number of snapshots. A task that is trained again after others is an error: what
-    was forgotten since its end would be that of one of its visits.
+    Memory does not grow with the number of snapshots. What is forgotten of a task that is trained again is counted from
+    the end of its visit before, and the reference `task` is the end of the visit before.
 
     Parameters
     ----------

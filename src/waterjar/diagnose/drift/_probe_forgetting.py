@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,30 +11,45 @@ from numpy.typing import ArrayLike
 from waterjar.diagnose.drift.inputs import Curves
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
-from waterjar.diagnose.training_order import order_of_training
+from waterjar.run.visits import count_visits
 
 
-def forgotten(accuracy: ArrayLike | Result, train_task: ArrayLike | Sequence[int], task: int) -> Result:
+def forgotten(
+    accuracy: ArrayLike | Result,
+    train_task: ArrayLike | Sequence[int],
+    task: int,
+    *,
+    visit: ArrayLike | None = None,
+    visited: Mapping[int, int] | None = None,
+) -> Result:
     """Accuracy at the last snapshot of the task itself - accuracy later (snapshot); undefined up to then or without it.
 
-    A task that is trained again after others is an error: there is no one end of it.
+    What was learned in a visit of the task is followed until the task is trained again, and then from the end of that
+    visit on. Where the visit before has no snapshot it is `not_recorded`, whatever earlier ones have.
 
     Parameters
     ----------
     accuracy : (snapshot) on the task, train_task : (snapshot), the task in training.
+    visit : (snapshot), the visit that each belongs to; if not given, every change of task begins one.
+    visited : visit -> the task trained in it; if not given, there are no visits but those that have a snapshot.
 
     >>> forgotten([0.5, 0.9, 0.6, 0.3], [0, 0, 1, 1], 0).value.round(9)
     array([nan, nan, 0.3, 0.6])
+    >>> forgotten([0.9, 0.6, 0.8, 0.7], [0, 1, 0, 1], 0).value.round(9)
+    array([nan, 0.3, nan, 0.1])
     """
     told = accuracy if isinstance(accuracy, Result) else Result.of(accuracy, NOT_RECORDED)
     training = np.asarray(train_task)
-    order_of_training(training, np.arange(training.size), "train_task")
-    own = np.flatnonzero(training == task)
+    visits = count_visits(training) if visit is None else np.asarray(visit)
+    trained = dict(zip(visits.tolist(), training.tolist(), strict=True)) if visited is None else visited
+    own = sorted(number for number, one in trained.items() if one == task)
     found, why = np.full(told.value.shape, np.nan), np.full(told.value.shape, UNDEFINED, np.uint8)
-    if task >= 0 and len(own):
-        end, later = own[-1], slice(own[-1] + 1, None)
-        found[later] = told.value[end] - told.value[later]
-        why[later] = np.where(told.reason[later] > 0, told.reason[later], told.reason[end])
+    for begin, again in zip(own, [*own[1:], math.inf], strict=True) if task >= 0 and task in training else ():
+        ends, later = np.flatnonzero(visits == begin)[-1:], (visits > begin) & (visits < again)
+        why[later] = NOT_RECORDED
+        for end in ends:
+            found[later] = told.value[end] - told.value[later]
+            why[later] = np.where(told.reason[later] > 0, told.reason[later], told.reason[end])
     return Result.of(found, why)
 
 
@@ -43,7 +59,13 @@ def _by_set(curves: Curves, accuracy: Result) -> Result:
     found = [
         nothing
         if task is None
-        else forgotten(Result.of(accuracy.value[:, i], accuracy.reason[:, i]), curves.train_task, task)
+        else forgotten(
+            Result.of(accuracy.value[:, i], accuracy.reason[:, i]),
+            curves.train_task,
+            task,
+            visit=curves.visit,
+            visited=curves.visited,
+        )
         for i, task in enumerate(curves.eval_task)
     ]
     return Result.of(np.stack([one.value for one in found], -1), np.stack([one.reason for one in found], -1))

@@ -84,6 +84,10 @@ class Curves:
     """(eval_set): position of its task, -1 for none; None for sets that only other runs of the cell have."""
     train_task: NDArray[np.int64]
     """(snapshot): position of the task in training, -1 for joint."""
+    visit: NDArray[np.int64]
+    """(snapshot): the visit of that task that it belongs to."""
+    visited: Mapping[int, int]
+    """Visit -> the task that was trained in it, also of visits without a snapshot."""
 
 
 @dataclass(frozen=True)

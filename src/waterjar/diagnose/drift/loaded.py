@@ -15,11 +15,11 @@ from waterjar.diagnose.labelled import concatenate, variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Metric, find_family
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
-from waterjar.diagnose.snapshots import mean_of_last, repeat_blocks, task_references
+from waterjar.diagnose.snapshots import mean_of_last, repeat_blocks, visit_references
 
 REFERENCES = ("first", "task", "previous")
 """What a snapshot is compared with: the first one, the last one of the task before (the first one during the first
-task), and the one before."""
+task; where tasks are trained again, of the visit before), and the one before."""
 
 MATRIX = "_matrix"
 Placed = Iterator[tuple[Any, tuple[Any, ...]]]
@@ -48,8 +48,6 @@ class LoadedCell(Loaded):
     def inputs(self, wanted: Collection[type]) -> Placed:
         """Run by run and layer by layer; what is between seeds at the end."""
         one_by_one = {LayerSnapshot, Comparison, Curves}.intersection(wanted)
-        for run in self.runs if Curves in wanted else ():
-            run.refuse_visits()
         for run, rows in zip(self.runs, self.rows, strict=True):
             for layer in run.layers if one_by_one else ():
                 yield from self._of_layer(run, rows.start, layer, wanted)
@@ -78,19 +76,20 @@ class LoadedCell(Loaded):
                         yield NO_COMPARISON if other is None else Comparison(cloud, other), (*place, i)
         if Curves in wanted:
             tasks, network = run.eval_tasks(sets), run.network_accuracy(sets)
-            training = np.asarray(run.steps["train_task_index"][1], np.int64)
+            training, visits = (np.asarray(run.steps[key][1], np.int64) for key in ("train_task_index", "visit"))
+            visited = dict(run.arrays.visits.values())
             snapshots = np.array([self.places["snapshot"][label] for label in run.labels])
             for r in range(shape[0]):
                 own, told = Result.of(probe[0][r], probe[1][r]), Result.of(network.value[r], network.reason[r])
-                yield Curves(own, told, tasks, training), (start + r, snapshots, k)
+                yield Curves(own, told, tasks, training, visits, visited), (start + r, snapshots, k)
 
     def _clouds(
         self, run: RunSnapshots, layer: str, block: slice, start: int, *, matrix: bool
     ) -> Iterator[tuple[Cloud, int, int, dict[str, Cloud]]]:
         """Every snapshot of a layer and some repeats, with its repeat, its label and those that it is compared with."""
         labels = run.layers[layer]
-        tasks = dict(zip(run.labels, run.steps["train_task"][1], strict=True))
-        starts = task_references([str(tasks[label]) for label in labels])
+        visits = dict(zip(run.labels, run.steps["visit"][1].tolist(), strict=True))
+        starts = visit_references([visits[label] for label in labels])
         seen: dict[int, dict[str, Cloud]] = {r: {} for r in range(block.start, block.stop)}
         kept: dict[int, dict[int, Cloud]] = {r: {} for r in seen}
         for position, label in enumerate(labels):

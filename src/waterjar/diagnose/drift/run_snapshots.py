@@ -14,7 +14,6 @@ from waterjar.diagnose.drift.inputs import LayerSnapshot
 from waterjar.diagnose.drift.readouts import Readouts
 from waterjar.diagnose.result import NOT_RECORDED, Result
 from waterjar.diagnose.snapshots import RunArrays
-from waterjar.diagnose.training_order import order_of_training
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.reader import Run
 
@@ -74,13 +73,6 @@ class RunSnapshots:
         samples = self.arrays.whole(index)[repeat].tobytes() if index in self.arrays else b""
         count = self.arrays.shape(f"features/{layer}/features")[-2] * len(self.sets)
         return self.layers[layer][-1], count, tuple(self.sets), samples
-
-    def refuse_visits(self) -> None:
-        """Refuse a task that is trained again after others, also where no snapshot was taken of these."""
-        index, steps = np.asarray(self.steps["train_task_index"][1], np.int64), np.asarray(self.labels)
-        if "performance/train_task_index" in self.arrays:
-            index, steps = (self.arrays.whole(f"performance/{name}") for name in ("train_task_index", "step"))
-        order_of_training(index, steps, str(self.arrays.path))
 
     def eval_tasks(self, eval_sets: Sequence[str]) -> list[int | None]:
         """The position of each eval set's task; None for sets that this run does not have."""

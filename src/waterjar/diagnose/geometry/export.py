@@ -15,6 +15,7 @@ import xarray as xr
 
 from waterjar.diagnose.seed_form import of_one_layer, steps_by_repeats
 from waterjar.errors import WaterjarError
+from waterjar.run.visits import stretches
 
 FILE = "manifold_metrics.pkl"
 NAMES = {
@@ -38,6 +39,9 @@ def manifold_metrics(result: xr.Dataset, *, layer: str | None = None) -> dict[st
     tasks = np.asarray(chosen["train_task_index"].values)
     if (tasks < 0).any():
         raise WaterjarError("joint training has no tasks one after the other, which are what the seed's form goes by")
+    visits = chosen["visit"].values if "visit" in chosen.coords else None
+    if len(stretches(tasks, visits)) > len(np.unique(tasks)):
+        raise WaterjarError("a task is trained again, and the seed's form has one row per task: visits are not merged")
     found: dict[str, Any] = {}
     for task in np.unique(tasks):
         own = chosen.isel(snapshot=np.flatnonzero(tasks == task))

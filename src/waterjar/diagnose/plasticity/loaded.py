@@ -13,7 +13,7 @@ from waterjar.diagnose.plasticity.step_series import StepSeries
 from waterjar.diagnose.registry import Metric
 from waterjar.diagnose.representation import Representation
 from waterjar.diagnose.result import NOT_RECORDED
-from waterjar.diagnose.snapshots import RunArrays, final, repeat_blocks, task_references
+from waterjar.diagnose.snapshots import RunArrays, final, repeat_blocks, visit_references
 from waterjar.diagnose.tensors import tensors_of
 
 Placed = Iterator[tuple[Any, tuple[Any, ...]]]
@@ -66,7 +66,7 @@ class LoadedRun(Loaded):
         """Snapshot after snapshot. Beside the present parameters two more of each repeat are in memory."""
         key, labels, arrays = "weights/weights", self.weight_labels, self.arrays
         where = arrays.coordinates(labels)
-        references = task_references([str(task) for task in where["train_task"][1]])
+        references = visit_references(where["visit"][1])
         untrained = float(where["total_epoch"][1][0]) == 0.0
         _, repeats, count = arrays.shape(key)
         for block in repeat_blocks(repeats, 3 * 8 * count):

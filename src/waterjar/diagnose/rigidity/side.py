@@ -18,7 +18,7 @@ from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, RUN_ENDED, Codes, Flo
 from waterjar.diagnose.rigidity.curves import check_epochs
 from waterjar.diagnose.rigidity.guessing import Guessing, guessing_of
 from waterjar.diagnose.settings import check_chance
-from waterjar.diagnose.training_order import order_note, order_of_training
+from waterjar.diagnose.training_order import Visit, order_note, training_visits
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.faults import Expected
@@ -101,16 +101,21 @@ def last_phase(dataset: xr.Dataset, normal: str, tasks: Sequence[str], name: str
 
     While earlier tasks are trained the effective epoch stands at 0, so a run has many rows of epoch 0. The one
     that counts is the last: the network as it enters the last task. In a run of one task it is step 0.
-    Epochs that occur twice are an error and are never averaged, and so is a task that is trained again after others.
+    Epochs that occur twice are an error and are never averaged. Earlier tasks may be trained again and again; a last
+    task that was trained before is an error.
 
     The recorded order counts: where the task that the evaluation set `normal` belongs to was trained last, though
     another was declared as the last one, its own epochs are those that count.
     """
     effective = np.asarray(dataset["effective_epoch"].values, np.float64)
     index = np.asarray(dataset["train_task_index"].values, np.int64)
-    trained = order_of_training(index, dataset["step"].values, name)
+    visits = training_visits(dataset)
+    trained = tuple(visit.task for visit in visits)
     declared = len(tasks) - 1
-    if trained and trained[-1] != declared and _is_last(dataset, normal, trained, declared):
+    another = bool(trained) and trained[-1] != declared and _is_last(dataset, normal, trained, declared)
+    if another or (trained and trained[-1] == declared):
+        _refuse_visited_before(visits, dataset["step"].values, tasks, name)
+    if another:
         return _another_last(dataset, effective, trained, tasks, name)
     joint = np.asarray(dataset["train_task"].values) == JOINT
     of_last = joint | (index == index.max())
@@ -136,6 +141,18 @@ def _is_last(dataset: xr.Dataset, normal: str, trained: Sequence[int], declared:
     if declared in trained:
         return owner in (-1, trained[-1])
     return owner == trained[-1] and not np.asarray(dataset["is_open"].values).any()
+
+
+def _refuse_visited_before(visits: Sequence[Visit], steps: NDArray[Any], tasks: Sequence[str], name: str) -> None:
+    """Refuse a last task that was trained before: its second visit begins with what the first one taught."""
+    earlier = [visit for visit in visits[:-1] if visit.task == visits[-1].task]
+    if earlier:
+        raise WaterjarError(
+            f"{name}: '{tasks[visits[-1].task]}' is trained again from step {steps[visits[-1].rows[0]]} on; it was "
+            f"trained from step {steps[earlier[0].rows[0]]} on before. Rigidity is about how the last task is learned "
+            "for the first time, beside a baseline that begins from scratch, and visits are never merged: expected a "
+            "last task that is trained once"
+        )
 
 
 def _another_last(

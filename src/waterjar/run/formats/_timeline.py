@@ -15,6 +15,7 @@ from waterjar.run.coordinates import advance, describe
 from waterjar.run.reader import Run
 from waterjar.run.recorder import Recorder
 from waterjar.run.schema import REASONS, missing
+from waterjar.run.visits import VISIT, count_visits, visits_by_step
 
 SPLITS = (
     "t1_all",
@@ -43,8 +44,8 @@ MEASURES = {
 ABSENT = REASONS[1]
 """The reason that an empty cell stands for."""
 
-Step = tuple[int, str, float, float, float]
-"""Its number, the task in training, its epochs, epochs since the start, epochs of the last task."""
+Step = tuple[int, str, int, float, float, float]
+"""Its number, the task in training, the visit of it, its epochs, epochs since the start, epochs of the last task."""
 Value = float | str
 """A number, or the reason why there is none."""
 
@@ -66,14 +67,20 @@ class Timeline:
         """Refuse what `record` would refuse (names, steps that go backwards), before anything is written."""
         describe(config, [seed], self.sets, self.tasks, self.classes, None, None, (), self.sizes)
         last: Any = {"step": -1}
-        for step, task, epoch, total, effective in self.steps:
-            last = advance(last, self.tasks, epoch, task, step, total, effective)
+        for step, task, visit, epoch, total, effective in self.steps:
+            last = advance(last, self.tasks, epoch, task, step, total, effective, visit)
 
     @property
     def columns(self) -> list[str]:
         """The measures that have a value, in their order."""
         used = {column for _, _, column in self.cells}
         return [column for column in MEASURES if column in used]
+
+    @property
+    def tells_visits(self) -> bool:
+        """Whether visits follow from the tasks in training, so that nobody need say them."""
+        counted = count_visits([step[1] for step in self.steps])
+        return all(step[2] == visit for step, visit in zip(self.steps, counted.tolist(), strict=True))
 
     def record(self, folder: Path, config: Mapping[str, object], seed: int) -> None:
         """Write a sealed run."""
@@ -87,13 +94,13 @@ class Timeline:
             classes=self.classes or None,
             eval_sizes=self.sizes or None,
         ) as recorder:
-            for step, task, epoch, total, effective in self.steps:
+            for step, task, visit, epoch, total, effective in self.steps:
                 performance = {
                     MEASURES[column]: {split: self._logged(step, split, column) for split in self.sets}
                     for column in columns
                 }
-                recorder.log(step=step, train_task=task, epoch=epoch, total_epoch=total, effective_epoch=effective,
-                             performance=performance)  # fmt: skip
+                recorder.log(step=step, train_task=task, visit=visit, epoch=epoch, total_epoch=total,
+                             effective_epoch=effective, performance=performance)  # fmt: skip
 
     def _logged(self, step: int, split: str, column: str) -> object:
         value = self.cells.get((step, split, column), ABSENT)
@@ -105,7 +112,10 @@ def timelines(run: Run) -> Iterator[tuple[int, Timeline]]:
     if "performance" not in run.groups:
         return
     data = run.load("performance")
-    names = ("step", "train_task", "epoch", "total_epoch", "effective_epoch")
+    known = visits_by_step(run)
+    visits = [known[step][0] for step in data["step"].values.tolist()]
+    data[VISIT] = "step", count_visits(visits)  # those without an evaluation are not in the table
+    names = ("step", "train_task", VISIT, "epoch", "total_epoch", "effective_epoch")
     steps: Any = tuple(zip(*(data[name].values.tolist() for name in names), strict=True))
     splits = [str(split) for split in data["eval_set"].values]
     sets = dict(zip(splits, data["eval_task"].values.tolist(), strict=True))
@@ -135,7 +145,7 @@ def seed_form(lines: Mapping[tuple[float, str], Mapping[str, Value]]) -> Timelin
     sets = {split: 0 if split.startswith("t1_") else 1 if split in SPLITS else -1 for split in order}
     tasks = ("t1", "t2") if set(sets.values()) & {0, 1} else ("t1",)
     number = {epoch: step for step, epoch in enumerate(sorted({epoch for epoch, _ in lines}))}
-    steps = tuple((step, tasks[-1], epoch, epoch, epoch) for epoch, step in number.items())
+    steps = tuple((step, tasks[-1], 0, epoch, epoch, epoch) for epoch, step in number.items())
     cells = {
         (number[epoch], split, column): value
         for (epoch, split), values in lines.items()

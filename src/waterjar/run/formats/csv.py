@@ -3,8 +3,9 @@
 The layout in which results of the field are passed around. It knows no tasks: `epoch_eff` counts epochs of the last
 one, and the names of the splits of the Einstellung experiment say the rest. Where that does not hold a study, columns
 are added: step, task, epoch, total_epoch, eval_task (the task that the split belongs to), tasks (all of a run, as JSON,
-on its first line). What a run knows of guessing has columns too: eval_size (samples of the split), classes (as tasks).
-Out and in again gives the same performance, to the bit.
+on its first line); visit, where a task is trained again at once, so that the tasks do not tell. What a run knows of
+guessing has columns too: eval_size (samples of the split), classes (as tasks). Out and in again gives the same
+performance, to the bit.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from waterjar.run.reader import Run
 from waterjar.run.schema import REASONS, variables_of
 from waterjar.run.shown import csv_cell, from_csv_cell
 from waterjar.run.study import Study, create_study, method_of, open_study
+from waterjar.run.visits import VISIT, count_visits
 
 TITLE = "a tidy timeline: method, seed, epoch_eff, split, acc, top5, loss; tasks and more where it needs them"
 _REQUIRED = ("method", "seed", "epoch_eff", "split", "acc")
@@ -125,11 +127,11 @@ def _lines(file: Path) -> Iterator[Line]:
 
 
 def _check_header(file: Path, header: list[str]) -> None:
-    allowed = (*_REQUIRED, *(name for name in MEASURES if name not in _REQUIRED), *_PLACES, *_KNOWN)
+    allowed = (*_REQUIRED, *(name for name in MEASURES if name not in _REQUIRED), *_PLACES, VISIT, *_KNOWN)
     for name in header:
         if name not in allowed:
             raise unknown_name(f"{file}, line 1: column", name, allowed)
-    needed = [*_REQUIRED, *(_PLACES if set(_PLACES) & set(header) else ())]
+    needed = [*_REQUIRED, *(_PLACES if {*_PLACES, VISIT} & set(header) else ())]
     if set(needed) - set(header) or len(set(header)) < len(header):
         raise WaterjarError(
             f"{file}, line 1: columns {header}: expected each of {needed} once, and {', '.join(MEASURES)} as there are"
@@ -209,7 +211,8 @@ def _with_places(lines: list[Line]) -> Timeline:
         number, split = _whole(cells["step"], "step", where), cells["split"]
         _once(seen, (number, split), where)
         epochs = [_epoch(cells, column, where) for column in ("epoch", "total_epoch", "epoch_eff")]
-        step = (number, cells["task"], epochs[0], epochs[1], epochs[2])
+        visit = _whole(cells[VISIT], VISIT, where) if VISIT in cells else -1
+        step = (number, cells["task"], visit, epochs[0], epochs[1], epochs[2])
         if steps.setdefault(number, step) != step or sets.setdefault(split, cells["eval_task"]) != cells["eval_task"]:
             raise WaterjarError(f"{where}: another line of the run has other epochs or tasks for this step or split")
         if cells["tasks"]:
@@ -219,7 +222,11 @@ def _with_places(lines: list[Line]) -> Timeline:
         if task and task not in tasks:
             raise unknown_name(f"{lines[0][0]}: eval_task of split '{split}'", task, tasks, "Column tasks names them")
     places = {split: tasks.index(task) if task else -1 for split, task in sets.items()}
-    return Timeline(tuple(tasks), places, tuple(steps[number] for number in sorted(steps)), found)
+    ordered = [steps[number] for number in sorted(steps)]
+    if VISIT not in lines[0][1]:
+        counted = count_visits([step[1] for step in ordered]).tolist()
+        ordered = [(*step[:2], visit, *step[3:]) for step, visit in zip(ordered, counted, strict=True)]
+    return Timeline(tuple(tasks), places, tuple(ordered), found)
 
 
 def _known(lines: list[Line]) -> dict[str, Any]:
@@ -259,15 +266,16 @@ def to_csv(runs: Run | Study | Iterable[Run], file: str | os.PathLike[str]) -> P
     used = {column for timeline in found.values() for column in timeline.columns}
     measures = [column for column in MEASURES if column == "acc" or column in used]
     known = {
+        VISIT: not all(one.tells_visits for one in found.values()),
         "eval_size": any(one.sizes for one in found.values()),
         "classes": any(one.classes for one in found.values()),
     }
-    header = [*_REQUIRED[:-1], *measures, *(() if is_enough else _PLACES), *(name for name in _KNOWN if known[name])]
+    header = [*_REQUIRED[:-1], *measures, *(() if is_enough else _PLACES), *(name for name in known if known[name])]
     text = io.StringIO()
     writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
     writer.writeheader()
     for (method, seed), timeline in found.items():
-        for line in _written(timeline, is_enough):
+        for line in _written(timeline, is_enough, known[VISIT]):
             cells = {"method": method, "seed": seed, **line}
             writer.writerow({name: csv_cell(cell) if name in _TEXTS else cell for name, cell in cells.items()})
     return write_file(file, text.getvalue())
@@ -307,7 +315,7 @@ def _by_method(runs: Run | Study | Iterable[Run]) -> dict[tuple[str, int], Timel
 
 def _is_enough(timeline: Timeline) -> bool:
     """Whether the columns without tasks hold a timeline: would it be read from them as it is?"""
-    epochs = {step: effective for step, _, _, _, effective in timeline.steps}
+    epochs = {step: effective for step, *_, effective in timeline.steps}
     lines: dict[tuple[float, str], dict[str, Value]] = {}
     for (step, split, column), value in timeline.cells.items():
         lines.setdefault((epochs[step], split), {})[column] = value
@@ -319,11 +327,11 @@ def _is_enough(timeline: Timeline) -> bool:
     )
 
 
-def _written(timeline: Timeline, is_enough: bool) -> Iterator[dict[str, Any]]:
+def _written(timeline: Timeline, is_enough: bool, with_visits: bool) -> Iterator[dict[str, Any]]:
     first = {"tasks": json.dumps(timeline.tasks, ensure_ascii=False)} if not is_enough else {}
     if timeline.classes:
         first["classes"] = json.dumps(timeline.classes, ensure_ascii=False)
-    for number, task, epoch, total, effective in timeline.steps:
+    for number, task, visit, epoch, total, effective in timeline.steps:
         for split, place in timeline.sets.items():
             values = {column: timeline.cells.get((number, split, column), "") for column in timeline.columns}
             cells = {column: value if isinstance(value, str) else repr(value) for column, value in values.items()}
@@ -336,5 +344,7 @@ def _written(timeline: Timeline, is_enough: bool) -> Iterator[dict[str, Any]]:
                 of = "" if place < 0 else timeline.tasks[place]
                 epochs = {"epoch": repr(epoch), "total_epoch": repr(total)}
                 line |= {"step": str(number), "task": task, **epochs, "eval_task": of}
+            if with_visits:
+                line[VISIT] = str(visit)
             yield line
             first = {}

@@ -15,6 +15,7 @@ from waterjar.diagnose.continual.so_far import SO_FAR, SoFar, of_own_task, over_
 from waterjar.diagnose.registry import Metric, find_metric, metrics
 from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, UNDEFINED, Codes, Floats
 from waterjar.diagnose.study import Diagnosis
+from waterjar.diagnose.training_order import visit_names_of
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.schema import REASONS
 from waterjar.view.results import by_cell, pick_layer, repeats_of
@@ -180,7 +181,7 @@ def _over_snapshots(result: xr.Dataset, metric: Metric, layer: str | None) -> It
         values, codes, seeds = _flat(one, metric.name, "snapshot")
         x = one[EPOCH].values.astype(float)
         kept = _there(values, codes) & ~np.isnan(x)
-        tasks = one["train_task"].values.astype(str)[kept].tolist()
+        tasks = visit_names_of(one.isel(snapshot=kept))
         place = one["snapshot"].values[kept]
         yield cell, chosen, SoFar(values[:, kept], codes[:, kept], seeds, place, x[kept], tasks)
 
@@ -191,7 +192,9 @@ def _over_tasks(result: xr.Dataset, metric: Metric) -> Iterator[tuple[str, SoFar
         values, codes, seeds = _flat(one, metric.name, along)
         kept = _there(values, codes)
         tasks = one[along].values[kept]
-        yield cell, SoFar(values[:, kept], codes[:, kept], seeds, tasks, tasks + 1.0, [str(task) for task in tasks])
+        visits = along.replace("task", "visit")  # where one is trained again, these have names
+        names = one[visits if visits in one.coords else along].values[kept].astype(str).tolist()
+        yield cell, SoFar(values[:, kept], codes[:, kept], seeds, tasks, tasks + 1.0, names)
 
 
 def _means(result: xr.Dataset, name: str, rows: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from waterjar.diagnose.training_order import visit_names_of
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import boundary_line, say
@@ -49,7 +50,7 @@ def _of_cell(cell: str, one: Any, layer: str, name: str) -> pd.DataFrame:
         kept = ~(np.isnan(values) & (codes == 1)).all(axis=(0, 1))
         values, codes, moments = values[:, kept][:, :, kept], codes[:, kept][:, :, kept], moments[kept]
     where = one.sel(snapshot=moments)
-    epoch, task = where["total_epoch"].values.astype(float), where["train_task"].values.astype(str)
+    epoch, task = where["total_epoch"].values.astype(float), np.array(visit_names_of(where), object)
     n = np.isfinite(values).sum(axis=0)
     complete = (n == len(values)) & (n > 0)
     mean = np.full(n.shape, np.nan)

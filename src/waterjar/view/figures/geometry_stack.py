@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.diagnose.over_seeds import mean_table
+from waterjar.diagnose.training_order import visit_names_of
 from waterjar.view.figures._stack import draw_stack, title_with_dataset
 from waterjar.view.results import (
     Source,
@@ -69,7 +70,7 @@ def _simulated(result: xr.Dataset, layer: str | None, over: str) -> pd.DataFrame
             "cell": cell,
             "layer": chosen,
             "snapshot": one["snapshot"].values,
-            "train_task": one["train_task"].values.astype(str),
+            "train_task": visit_names_of(one),
             over: one[over].values.astype(float),
         }
         parts.append(pd.DataFrame(about).join(found)[there])

@@ -12,6 +12,7 @@ import xarray as xr
 
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.over_seeds import mean_table, recorded_range
+from waterjar.diagnose.training_order import is_visit_of, visit_names_of
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.view.curves import (
     FEW_TASKS,
@@ -65,7 +66,8 @@ def data(
     """One row per cell, evaluation set and step: cell, eval_set, step, train_task, `over`, mean, low, high, n, reason,
     interval.
 
-    `tasks` keeps only steps in which one of them was trained.
+    `tasks` keeps only steps in which one of them was trained. A task that is trained again is a `train_task` for every
+    visit: "x, visit 2".
     """
     study = study_of(source, "learning_curves shows what was recorded")
     names = cell_labels(study)
@@ -98,6 +100,7 @@ def _of_cell(
     extra = [str(dim) for dim in dataset[variable].dims if dim not in ("step", "eval_set", "repeat")]
     if extra:
         raise WaterjarError(f"{variable} is per {', '.join(extra)}: learning curves have no place for it")
+    dataset = dataset.assign_coords(visit_name=("step", np.array(visit_names_of(dataset), object)))
     if tasks is not None:
         dataset = _only(dataset, tasks)
     parts = []
@@ -108,7 +111,7 @@ def _of_cell(
             "cell": cell,
             "eval_set": name,
             "step": dataset["step"].values,
-            "train_task": dataset["train_task"].values.astype(str),
+            "train_task": dataset["visit_name"].values.astype(str),
             over: dataset[over].values,
         }
         flat = [array.transpose("repeat", "step").values for array in (values, codes)]
@@ -199,13 +202,14 @@ def _panels(
 
 
 def _shade_own(ax: Axes, tasks: TaskMarks, eval_set: str, end: float) -> bool:
-    """Shade the stretch in which the task of an evaluation set's name is trained, if all cells share it."""
+    """Shade the stretches in which the task of an evaluation set's name is trained, if all cells share them."""
+    found = False
     for place, (begin, name) in enumerate(tasks.starts):
-        if name == eval_set and not tasks.whose and len(tasks.starts) > 1:
+        if is_visit_of(name, eval_set) and not tasks.whose and len(tasks.starts) > 1:
             until = tasks.starts[place + 1][0] if place + 1 < len(tasks.starts) else end
             ax.axvspan(begin, until, color="#f0e442", alpha=0.28, linewidth=0, zorder=0, gid="own")
-            return True
-    return False
+            found = True
+    return found
 
 
 def _lines(

@@ -132,7 +132,8 @@ def metric_traces(
 def _panel(ax: Axes, part: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> TaskMarks:
     """The lines of one metric; what is known of its task boundaries is given back."""
     axis = part["axis"].iloc[0] if len(part) else EPOCH
-    ax.set_xlabel(_AXES[axis])
+    again = axis == TASK and any(", visit " in name for name in part["train_task"])
+    ax.set_xlabel("task, further visits behind" if again else _AXES[axis])
     for cell, of_cell in part.groupby("cell", sort=False):
         if of_cell["mean"].notna().any():
             style = dict(styles[str(cell)]) | ({"linewidth": 1.1} if len(of_cell) > MANY_STEPS else {})

@@ -22,7 +22,7 @@ TITLE = "Task matrix"
 CAPTION = (
     "Accuracy on each task (rows) at the end of training on each task (columns), mean over repeats; hatched: no "
     "value. Along a row, a drop right of the diagonal is forgetting, and left of it is what earlier tasks already "
-    "gave."
+    "gave. A task that is trained again has a column for every visit."
 )
 NEEDS = ()
 SPREAD_UP_TO, NUMBERS_UP_TO = 6, 16
@@ -36,7 +36,8 @@ def data(
     interval.
 
     `variable` and `eval_sets` are those of the continual family where they are not given: as it was measured, as the
-    study declares them, or accuracy, on one set per task. Joint training has one train task, "joint".
+    study declares them, or accuracy, on one set per task. Joint training has one train task, "joint"; a task that
+    is trained again is one for every visit ("x, visit 2").
     """
     study = study_of(source, "task_matrix shows recorded accuracies")
     used = settings_used(source, "continual")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from waterjar.errors import WaterjarError
 from waterjar.run.reader import Arrays, Run, read_group
 from waterjar.run.schema import JOINT, REASON, REASONS, STEP_COORDINATES
+from waterjar.run.visits import VISIT, stretches
 
 Array = NDArray[Any]
 NOT_RECORDED = REASONS.index("not_recorded")
@@ -77,6 +78,14 @@ def steps_of_tasks(run: Run, performance: Group) -> list[Steps]:
     index, epoch, total, effective = (
         performance.arrays[name][1] for name in ("train_task_index", "epoch", "total_epoch", "effective_epoch")
     )
+    visits = performance.arrays[VISIT][1] if VISIT in performance.arrays else None
+    visited = [int(index[rows[0]]) for rows in stretches(index, visits) if index[rows[0]] >= 0]
+    for task, count in Counter(visited).items():
+        if count > 1:
+            raise WaterjarError(
+                f"{run.path}: task '{tasks[task]}' is trained {count} times: the layout has one folder for every task, "
+                "and visits are not merged. Export it as CSV, which holds them"
+            )
     found = []
     for task, name in enumerate(tasks):
         rows = np.flatnonzero((index == task) & (epoch > 0))

@@ -44,7 +44,7 @@ def blocks(model: Model) -> list[Block]:
             frame=frame,
             caption="Accuracy on each task (down) at the end of training on each task (across), mean over repeats. "
             "Along a row, a drop to the right is forgetting, and what stands left of a task's own training is what "
-            "others gave it.",
+            "others gave it. A task that is trained again has a column for every visit.",
             alt=_alt(frame),
             figure="task_matrix",
         ),
