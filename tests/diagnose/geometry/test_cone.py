@@ -12,7 +12,9 @@ from scipy.optimize import nnls
 
 from diagnose.geometry.problems import KINDS, Case, case, kkt, projected_exactly, unique
 from waterjar.diagnose.geometry import cone
-from waterjar.diagnose.geometry.cone import manifolds, project
+from waterjar.diagnose.geometry import points as points_module
+from waterjar.diagnose.geometry.cone import project
+from waterjar.diagnose.geometry.points import manifolds
 from waterjar.errors import WaterjarError
 
 
@@ -168,7 +170,7 @@ def test_warm_start_from_elsewhere_of_degenerate_points(kind: str) -> None:
 def test_warm_is_cold_to_the_last_bit_also_where_solutions_are_many(
     kind: str, gram_points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cone, "GRAM_POINTS", gram_points)
+    monkeypatch.setattr(points_module, "GRAM_POINTS", gram_points)
     for seed in range(60 if gram_points else 20):
         now = case(seed, draws=6, kind=kind)
         before = Case("", np.random.default_rng(seed).standard_normal(now.points.shape), now.labels, now.t, now.y)
@@ -222,11 +224,11 @@ def test_margin_is_the_distance_to_another_support() -> None:
 
 
 def test_without_a_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cone, "GRAM_POINTS", 0)
+    monkeypatch.setattr(points_module, "GRAM_POINTS", 0)
     for seed in range(28):
         problem = case(seed)
         fine(problem)
-        assert solved(problem).gram is None
+        assert solved(problem).of.gram is None
 
 
 def test_orthogonalised_points_resolve_what_a_gram_matrix_does_not() -> None:

@@ -78,7 +78,7 @@ def test_projections(plain: ModuleType, kind: str, monkeypatch: pytest.MonkeyPat
 
     assert compiled is plain
     for gram_points in (8192, 0):
-        monkeypatch.setattr(sys.modules[f"{PACKAGE}.cone"], "GRAM_POINTS", gram_points)
+        monkeypatch.setattr(sys.modules[f"{PACKAGE}.points"], "GRAM_POINTS", gram_points)
         problem = case(3, kind=kind)
         found = plain.project(plain.manifolds(problem.points, problem.labels), problem.t, problem.y, nearest=True)
         assert kkt(problem, found.coefficients()).max() <= 1e-9

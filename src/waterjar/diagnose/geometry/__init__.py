@@ -17,10 +17,11 @@ import xarray as xr
 from pydantic import Field
 
 from waterjar.diagnose.geometry.capacity import SimulatedCapacity, simulated_capacity
-from waterjar.diagnose.geometry.cone import Manifolds, Projections, manifolds, project
+from waterjar.diagnose.geometry.cone import Projections, project
 from waterjar.diagnose.geometry.draws import DichotomyKind
 from waterjar.diagnose.geometry.loaded import RunSnapshots
 from waterjar.diagnose.geometry.manifold import Geometry, Inactive, geometry_of, manifold_geometry
+from waterjar.diagnose.geometry.points import Manifolds, manifolds
 from waterjar.diagnose.geometry.snapshot import DrawKind, ManifoldKind, SnapshotGeometry
 from waterjar.diagnose.registry import Family
 from waterjar.diagnose.settings import Count, Names, Positive, Whole, settings_of

@@ -15,10 +15,11 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.geometry.cone import Floats, Integers, Manifolds, in_parts, manifolds
+from waterjar.diagnose.geometry.cone import in_parts
 from waterjar.diagnose.geometry.draws import Dichotomies, projection_generator
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
 from waterjar.diagnose.geometry.inputs import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds, manifolds
 from waterjar.diagnose.geometry.solver.separation import smallest_separable
 from waterjar.diagnose.result import Result
 from waterjar.run.schema import REASONS

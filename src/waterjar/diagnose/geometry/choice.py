@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
-from waterjar.diagnose.geometry.cone import Floats, Integers, Projections, kinds
+from waterjar.diagnose.geometry.cone import Projections, kinds
+from waterjar.diagnose.geometry.points import Floats, Integers
 from waterjar.diagnose.geometry.refined import SOLVED
 from waterjar.diagnose.geometry.solver.layout import DEPENDENT
 from waterjar.diagnose.geometry.solver.uniqueness import ONE_OF_MANY, zero_up_to

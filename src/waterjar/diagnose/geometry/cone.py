@@ -14,117 +14,27 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry.inputs import at_least, real_points, sortable_labels
+from waterjar.diagnose.geometry.inputs import at_least
+from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds
 from waterjar.diagnose.geometry.refined import refine
 from waterjar.diagnose.geometry.solver.layout import EXACT, GRAM, ROWS
-from waterjar.diagnose.geometry.solver.points import LONG, SHORT, runs_of, unit_vectors
 from waterjar.diagnose.geometry.solver.projection import project_many
 from waterjar.diagnose.geometry.solver.uniqueness import ONLY, uniqueness, zero_up_to
 from waterjar.diagnose.geometry.workspace import room
 from waterjar.errors import WaterjarError
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 KKT_LIMIT = 1e-9
 """A projection with a larger scaled residual is no result."""
 GAP_LIMIT = 1e-6
 """Residual times sum |beta| / |t| bounds how far |p|^2 / |t|^2 may be off: beyond this, too, a draw is refined."""
-GRAM_POINTS = 8192
-"""With more points, products are taken when needed: the Gram matrix would fill the memory."""
 _RESOLVED = 1e-11  # a residual above is worked on with orthogonalised points ...
-_CENTRED_ROUNDING = 1e-15  # of the largest entries: a centred point that is shorter is zero
-_SHORTEST = 1e-140  # beside the longest point a shorter one cannot be told from this
 _SHORT_T, _LONG_T = 1e-30, 1e30  # lengths of t with which single precision can look for violators
 _SLICE = 10  # draws at a time, where a draw may take long
 _CANCELLING = 1e3  # ... and so are coefficients so large that the Gram matrix's rounding counts
-
-
-@dataclass(frozen=True)
-class Manifolds:
-    """Points sorted by manifold, as unit vectors and lengths."""
-
-    units: Floats
-    """(point, dimension); a zero point stays zero. All NaN if a number that was given is not finite."""
-    norms: Floats
-    """(point)"""
-    owner: Integers
-    """(point) the manifold it belongs to"""
-    offsets: Integers
-    """(manifold + 1) where its points begin"""
-    order: Integers
-    """(point) its row in the array that was given"""
-    names: NDArray[np.generic]
-    """(manifold) its label"""
-    points: Floats
-    """(point, dimension) as they were given, or centred; never rounded, as unit vectors are"""
-    exponent: int = 0
-    """lengths are norms * 2**exponent: 0 unless their squares could not be written as float64"""
-
-    @property
-    def count(self) -> int:
-        """How many manifolds there are."""
-        return len(self.names)
-
-    @property
-    def sizes(self) -> Integers:
-        """(manifold) number of points"""
-        return np.diff(self.offsets)
-
-
-def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> Manifolds:
-    """Sort points (point, dimension) by labels (point); center=True removes their mean first.
-
-    A centred point whose length is rounding of what was subtracted is zero.
-    """
-    given, names = real_points(points), sortable_labels(labels)
-    if given.ndim != 2 or names.shape != given.shape[:1]:
-        raise WaterjarError(
-            f"points of shape {given.shape} and labels of shape {names.shape}: they must be (point, dimension) and "
-            "(point,)"
-        )
-    if given.size == 0:
-        raise WaterjarError(f"points of shape {given.shape} are empty: there is no manifold")
-    x, order, codes = given, np.arange(len(names)), names
-    if names.dtype != np.int64:
-        codes = np.unique(names, return_inverse=True)[1]
-    owner, begins = np.empty(len(names), np.int64), np.empty(len(names) + 1, np.int64)
-    count = runs_of(np.ascontiguousarray(codes), owner, begins)
-    if count == 0:
-        order = np.argsort(codes, kind="stable")
-        x, names = given[order], names[order]
-        count = runs_of(codes[order], owner, begins)
-    offsets = begins[: count + 1]
-    units, norms, x, exponent = _unit_vectors(x, center)
-    return Manifolds(units, norms, owner, offsets, order, names[offsets[:-1]], x, exponent)
-
-
-def _unit_vectors(x: Floats, center: bool) -> tuple[Floats, Floats, Floats, int]:
-    """Unit vectors, lengths, what they are of, and the power of two that the lengths are divided by."""
-    if not center:
-        units, norms = room(x.shape), np.empty(len(x))
-        if unit_vectors(np.ascontiguousarray(x), units, norms):
-            return units, norms, x, 0
-    if not np.isfinite(x).all():
-        return np.full(x.shape, np.nan), np.full(len(x), np.nan), x, 0
-    peak = float(np.abs(x).max())
-    exponent = int(np.frexp(peak)[1]) if peak > 0 and not SHORT < peak < LONG else 0
-    down = exponent  # what lengths are still to be divided by
-    if center:
-        x, down = np.ldexp(x, -exponent), 0
-        most = np.abs(x).max(axis=0)
-        x = x - x.mean(axis=0)
-        x = x - x.mean(axis=0)  # what rounding left of the mean
-        x[np.sqrt(np.vecdot(x, x)) <= _CENTRED_ROUNDING * np.sqrt(most @ most)] = 0.0
-    powers = np.frexp(np.abs(x).max(axis=1))[1]
-    rows = np.ldexp(x, -powers[:, None])  # squares of tiny numbers would be lost
-    lengths = np.sqrt(np.vecdot(rows, rows))
-    units = np.divide(rows, lengths[:, None], out=np.zeros_like(x), where=lengths[:, None] > 0)
-    norms = np.where(lengths > 0, np.maximum(np.ldexp(lengths, powers - down), _SHORTEST), 0.0)
-    return units, norms, x, exponent
 
 
 @dataclass(frozen=True)
@@ -140,8 +50,6 @@ class Projections:
     """(draw) |t|"""
     products: Floats
     """(draw, point) u . t, the unit vectors u as sorted in `of`"""
-    gram: Floats | None
-    """(point, point) u . u, if there was room for it"""
     count: Integers
     """(draw) size of the support"""
     members: Integers
@@ -170,7 +78,7 @@ class Projections:
 
     def only(self, draws: Integers) -> Projections:
         """Some of the draws."""
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("of", "gram")}
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "of"}
         return replace(self, **{name: array[draws] if len(array) else array for name, array in given.items()})
 
     def weights(self) -> Floats:
@@ -221,7 +129,6 @@ def project(
             f"t of shape {t.shape} and y of shape {y.shape}: for these manifolds they must be (draw, {dimension}) and "
             f"(draw, {of.count})"
         )
-    gram = np.matmul(of.units, of.units.T, out=room((points, points))) if points <= GRAM_POINTS else None
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.sqrt(np.vecdot(t, t))
     usual = len(t) > 0 and scale.min() > _SHORT_T and scale.max() < _LONG_T
@@ -231,13 +138,13 @@ def project(
             "c times that of t, so that it can be given in another unit"
         )
     products = np.matmul(t, of.units.T, out=room((len(t), points)))
-    empty = _unfilled(of, t, y, scale, products, gram, nearest, margin or start is not None, anchors)
+    empty = _unfilled(of, t, y, scale, products, nearest, margin or start is not None, anchors)
     if start is not None and (start.members.shape != empty.members.shape or (start.of.offsets != of.offsets).any()):
         raise WaterjarError(
             f"start has {len(start.t)} draws on manifolds of {start.of.sizes.tolist()} points, to be projected are "
             f"{len(t)} on {of.sizes.tolist()}: a support can only be carried over to the same draws and points"
         )
-    first = GRAM if gram is not None else ROWS
+    first = GRAM if of.gram is not None else ROWS
     found = _solved(empty, first, start, workers)
     if start is not None:  # where rounding may choose, the way to the support must not
         again = np.flatnonzero(_is_hard(found) | (kinds(found) != ONLY))
@@ -276,7 +183,7 @@ def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *
     for begin in range(0, len(draws), _SLICE * workers):
         some = draws[begin : begin + _SLICE * workers]
         drawn = found.t[some], found.y[some], found.scale[some], found.products[some]
-        part = _unfilled(found.of, *drawn, found.gram, found.nearest.size > 0, False, found.own.size > 0)
+        part = _unfilled(found.of, *drawn, found.nearest.size > 0, False, found.own.size > 0)
         if onward:
             part.count[:], part.members[:] = found.count[some], found.members[some]
         solved = _solved(part, mode, part if onward else None, workers)
@@ -324,7 +231,7 @@ def kinds(found: Projections) -> Integers:
         limit = zero_up_to(found.scale, found.size, found.residual)
     some = np.flatnonzero(~(found.margin > limit)) if found.margin.size else np.arange(len(limit))
     if len(some):
-        table, mode = (of.units, ROWS) if found.gram is None else (found.gram, GRAM)
+        table, mode = (of.units, ROWS) if of.gram is None else (of.gram, GRAM)
         columns, near = table if mode == GRAM else np.ascontiguousarray(table.T), np.empty(len(some), np.int64)
         uniqueness(
             mode, table, columns, found.products[some], found.t[some], found.y[some], of.owner, of.norms,
@@ -340,7 +247,6 @@ def _unfilled(
     y: Floats,
     scale: Floats,
     products: Floats,
-    gram: Floats | None,
     nearest: bool,
     margin: bool,
     anchors: bool,
@@ -354,7 +260,7 @@ def _unfilled(
     mixing, active = room((draws, slots if anchors else 0)), np.empty((draws, many), np.bool_)
     own = room((draws, many, many))
     return Projections(
-        of, t, y, scale, products, gram, *supports, square, size, residual, *asked, mixing, active, own,
+        of, t, y, scale, products, *supports, square, size, residual, *asked, mixing, active, own,
         np.empty((0, t.shape[1])),
     )  # fmt: skip
 
@@ -362,7 +268,7 @@ def _unfilled(
 def _solved(into: Projections, mode: int, start: Projections | None, workers: int) -> Projections:
     """Fill in, some draws at a time."""
     of, draws = into.of, len(into.t)
-    table = into.gram if mode == GRAM and into.gram is not None else of.units
+    table = of.gram if mode == GRAM and of.gram is not None else of.units
     columns = table if mode == GRAM else np.ascontiguousarray(table.T)
     coarse = room(table.shape if mode == GRAM else (0, 0), np.float32)
     if mode == GRAM:

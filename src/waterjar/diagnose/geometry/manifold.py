@@ -22,19 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry.choice import has_other_anchors, is_inside
-from waterjar.diagnose.geometry.cone import (
-    KKT_LIMIT,
-    Floats,
-    Integers,
-    Manifolds,
-    Projections,
-    manifolds,
-    project,
-)
+from waterjar.diagnose.geometry.cone import KKT_LIMIT, Projections, project
 from waterjar.diagnose.geometry.draws import Dichotomies, directions
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
 from waterjar.diagnose.geometry.estimates import SCALARS, shifts, summary
 from waterjar.diagnose.geometry.inputs import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds, manifolds
 from waterjar.diagnose.geometry.solver import anchors as kernel
 from waterjar.diagnose.geometry.workspace import room
 from waterjar.diagnose.result import Result
@@ -273,8 +266,8 @@ def _with_nearest(found: Projections) -> Support:
 def _own_products(found: Projections, count: Integers, members: Integers, weights: Floats) -> Floats:
     """S S' (draw, manifold, manifold) of any supports."""
     of, own = found.of, np.empty(found.own.shape)
-    if found.gram is not None:
-        kernel.own_products(found.gram, count, members, weights, of.owner, own)
+    if of.gram is not None:
+        kernel.own_products(of.gram, count, members, weights, of.owner, own)
         return own
     for q, k in enumerate(count):  # too many points for all their products: those of one support after the other
         rows, one = members[q, :k], slice(q, q + 1)
