@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.diagnose.geometry.inputs import at_least
-from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds
+from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds, in_own_order
 from waterjar.diagnose.geometry.refined import refine
+from waterjar.diagnose.geometry.rounding import Directions, rounding_of, without_rounding
 from waterjar.diagnose.geometry.solver.layout import EXACT, GRAM, ROWS
 from waterjar.diagnose.geometry.solver.projection import project_many
 from waterjar.diagnose.geometry.solver.uniqueness import ONLY, uniqueness, zero_up_to
@@ -35,6 +36,7 @@ _RESOLVED = 1e-11  # a residual above is worked on with orthogonalised points ..
 _SHORT_T, _LONG_T = 1e-30, 1e30  # lengths of t with which single precision can look for violators
 _SLICE = 10  # draws at a time, where a draw may take long
 _CANCELLING = 1e3  # ... and so are coefficients so large that the Gram matrix's rounding counts
+_MOVED = 1e-5  # rounding of the points may move p by this share of |t| before it is looked at
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,12 @@ class Projections:
     """(draw, manifold, manifold) inner products of the anchors"""
     refined: Floats
     """(draw, dimension) p of draws that were refined, which rounded coefficients do not give; else NaN; or empty"""
+    directions: Directions
+    """which of the points' directions are rounding, if it was asked for and a draw depends on it"""
 
     def only(self, draws: Integers) -> Projections:
         """Some of the draws."""
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "of"}
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("of", "directions")}
         return replace(self, **{name: array[draws] if len(array) else array for name, array in given.items()})
 
     def weights(self) -> Floats:
@@ -109,14 +113,20 @@ def project(
     nearest: bool = False,
     margin: bool = False,
     anchors: bool = False,
+    drop_rounding: bool = False,
     workers: int = 1,
 ) -> Projections:
     """Project each t (draw, dimension) with its dichotomy y (draw, manifold) of -1 and +1.
 
     `start`: projections of the same t and y on earlier points; their supports are where the search begins. The result
     does not depend on it, to the last bit: a draw whose support rounding or dependent points could choose is solved
-    from nothing. Nor does it depend on the number of threads, `workers`.
+    from nothing. Nor does it depend on the number of threads, `workers`. What the Gram matrix cannot resolve is solved
+    with the points in an order of their own, so that it does not depend on that of the samples what is solved.
 
+    drop_rounding=True: where a draw depends on directions that only the rounding of recorded numbers has made, they are
+    left out (see `rounding`), and `of` in the result is the points without them.
+
+    >>> from waterjar.diagnose.geometry import manifolds
     >>> of = manifolds([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     >>> found = project(of, np.array([[3.0, 4.0]]), np.array([[1.0, -1.0]]))
     >>> found.points(), float(found.square[0]), bool(found.residual[0] < 1e-15)
@@ -149,16 +159,59 @@ def project(
     if start is not None:  # where rounding may choose, the way to the support must not
         again = np.flatnonzero(_is_hard(found) | (kinds(found) != ONLY))
         _solve_again(found, again, first, workers)
+    if drop_rounding and _depends_on_rounding(found):
+        cleaned, directions = without_rounding(of, of.gram)
+        found = replace(found, directions=directions)
+        if cleaned is not of:
+            anew = project(cleaned, t, y, start=start, nearest=nearest, margin=margin, anchors=anchors, workers=workers)
+            return replace(anew, directions=directions)
     hard = _is_hard(found).nonzero()[0]
-    if len(hard) and first == GRAM:
-        _solve_again(found, hard, ROWS, workers)
-    exact = hard[~(found.residual[hard] <= _RESOLVED)]
+    return _with_hard_ones(found, hard, first, workers) if len(hard) else found
+
+
+def _depends_on_rounding(found: Projections) -> bool:
+    """Whether rounding of the points may have moved a projection, or chosen the supports of some."""
+    noise = rounding_of(found.of)
+    if noise == 0.0 or len(found.t) == 0:
+        return False
+    moved = noise * found.size
+    near = found.margin <= moved + noise * found.scale if found.margin.size else np.ones(1, np.bool_)
+    return bool(near.any() or (moved > _MOVED * found.scale).any())
+
+
+def _with_hard_ones(found: Projections, hard: Integers, first: int, workers: int) -> Projections:
+    """These draws solved in every way there is, and the projections with them.
+
+    Which of them have a solution in the end, and which one, may depend on the order in which points are taken. So it is
+    one that does not depend on the order in which they were given.
+    """
+    of, rows, classes = in_own_order(found.of)
+    products = (found.t @ of.units.T)[hard]  # of all: the bits of a product may depend on how many there are
+    drawn = found.t[hard], found.y[np.ix_(hard, classes)], found.scale[hard], products
+    part = _unfilled(of, *drawn, found.nearest.size > 0, False, found.own.size > 0)
+    _solve_again(part, np.arange(len(hard)), ROWS, workers)
+    exact = np.flatnonzero(~(part.residual <= _RESOLVED))
     if len(exact):
-        _solve_again(found, exact, EXACT, workers, onward=True)
-    if len(hard):  # it may have been the way that was hard, and another start has another way
-        _solve_again(found, hard, first, workers, onward=True)
-        found = _refined(found, hard[_is_doubtful(found)[hard]])
-    return found
+        _solve_again(part, exact, EXACT, workers, onward=True)
+    _solve_again(part, np.arange(len(hard)), first, workers, onward=True)  # the way may have been hard: another start
+    part = _refined(part, np.flatnonzero(_is_doubtful(part)))
+    for name in ("count", "square", "size", "residual"):
+        getattr(found, name)[hard] = getattr(part, name)
+    for q, one, k in zip(hard.tolist(), range(len(hard)), part.count.tolist(), strict=True):
+        members = rows[part.members[one, :k]]
+        order = np.argsort(members)
+        found.members[q, :k], found.beta[q, :k] = members[order], part.beta[one, order]
+        if found.own.size:
+            found.mixing[q, :k] = part.mixing[one, order]
+    if found.margin.size:
+        found.margin[hard] = 0.0
+    if found.nearest.size:
+        found.nearest[np.ix_(hard, classes)] = rows[part.nearest]
+    if found.own.size:
+        found.active[np.ix_(hard, classes)], found.own[np.ix_(hard, classes, classes)] = part.active, part.own
+    refined = np.full((len(found.t) if part.refined.size else 0, found.t.shape[1]), np.nan)
+    refined[hard if part.refined.size else []] = part.refined
+    return replace(found, refined=refined)
 
 
 def _is_hard(found: Projections) -> NDArray[np.bool_]:
@@ -261,7 +314,7 @@ def _unfilled(
     own = room((draws, many, many))
     return Projections(
         of, t, y, scale, products, *supports, square, size, residual, *asked, mixing, active, own,
-        np.empty((0, t.shape[1])),
+        np.empty((0, t.shape[1])), Directions(min(of.units.shape)),
     )  # fmt: skip
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,10 +45,8 @@ class Manifolds:
     """(point, dimension) as they were given"""
     exponent: int = 0
     """lengths are norms * 2**exponent: 0 unless their squares could not be written as float64"""
-    dropped: int = 0
-    """how many directions were left out because they are rounding alone: see `rounding`"""
-    doubtful: int = 0
-    """how many are so near rounding that it cannot be told, and were kept"""
+    centred: bool = False
+    """whether the mean of all points was removed"""
 
     @property
     def count(self) -> int:
@@ -93,7 +92,7 @@ def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> 
         count = runs_of(codes[order], owner, begins)
     offsets = begins[: count + 1]
     units, norms, used, exponent = with_lengths(x, center=center)
-    return Manifolds(units, norms, owner, offsets, order, names[offsets[:-1]], used, x, exponent)
+    return Manifolds(units, norms, owner, offsets, order, names[offsets[:-1]], used, x, exponent, center)
 
 
 def with_lengths(x: Floats, *, center: bool = False) -> tuple[Floats, Floats, Floats, int]:
@@ -119,3 +118,22 @@ def with_lengths(x: Floats, *, center: bool = False) -> tuple[Floats, Floats, Fl
     units = np.divide(rows, lengths[:, None], out=np.zeros_like(x), where=lengths[:, None] > 0)
     norms = np.where(lengths > 0, np.maximum(np.ldexp(lengths, powers - down), _SHORTEST), 0.0)
     return units, norms, x, exponent
+
+
+def in_own_order(of: Manifolds) -> tuple[Manifolds, Integers, Integers]:
+    """The same points in an order that only their numbers decide (that of their bytes), and where they are in `of`.
+
+    Manifolds have such an order, too.
+
+    >>> one, rows, classes = in_own_order(manifolds([[2.0], [1.0], [4.0], [3.0]], [1, 1, 0, 0]))
+    >>> one.points.ravel(), rows, classes
+    (array([2., 1., 3., 4.]), array([2, 3, 1, 0]), array([1, 0]))
+    """
+    numbers = [row.tobytes() for row in of.points + 0.0]  # -0 is 0
+    sets = [sorted(range(a, b), key=numbers.__getitem__) for a, b in pairwise(of.offsets.tolist())]
+    classes = np.array(sorted(range(of.count), key=lambda m: [numbers[i] for i in sets[m]]))
+    rows, sizes = np.concatenate([np.array(sets[m]) for m in classes]), of.sizes[classes]
+    given = {name: getattr(of, name)[rows] for name in ("units", "norms", "order", "points", "recorded")}
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    owner = np.repeat(np.arange(of.count), sizes)
+    return replace(of, owner=owner, offsets=offsets, names=of.names[classes], **given), rows, classes
