@@ -14,6 +14,7 @@ from diagnose.geometry.problems import KINDS, Case, case, kkt, projected_exactly
 from waterjar.diagnose.geometry import cone
 from waterjar.diagnose.geometry import points as points_module
 from waterjar.diagnose.geometry.cone import project
+from waterjar.diagnose.geometry.draws import dichotomies, directions
 from waterjar.diagnose.geometry.points import manifolds
 from waterjar.errors import WaterjarError
 
@@ -345,3 +346,32 @@ def test_wrong_shapes_are_said() -> None:
             project(of, np.array([[1.0, 0, 0], [length, 0, 0]]), np.ones((2, 3)))
     with pytest.raises(WaterjarError, match="same draws and points"):
         project(of, np.ones((2, 3)), np.ones((2, 3)), start=start)
+
+
+@pytest.mark.parametrize(("classes", "size", "units", "falling"), [(2, 10, 14, 1.1), (3, 8, 20, 0.75)])
+def test_what_is_solved_does_not_depend_on_the_order_of_samples_and_classes(
+    classes: int, size: int, units: int, falling: float
+) -> None:
+    """Directions fall to 1e-14 of the first, and some draws have no solution: which ones hung on the order."""
+    seed = classes - 2
+    rng, labels = np.random.default_rng(seed), np.repeat(np.arange(classes), size)
+    spread = rng.standard_normal((len(labels), units)) * 10.0 ** (-falling * np.arange(units))
+    axes = np.linalg.qr(rng.standard_normal((units, units)))[0]
+    points = spread @ axes
+    t, y = directions(20, units, seed), dichotomies("uniform", 20, classes, seed)
+    first = project(manifolds(points, labels), t, y, nearest=True, anchors=True)
+    assert (first.residual > cone.KKT_LIMIT).any()
+    for renamed in (np.arange(classes), np.roll(np.arange(classes), 1)):
+        order = rng.permutation(len(labels))
+        signs = np.empty_like(y)
+        signs[:, renamed] = y
+        found = project(manifolds(points[order], renamed[labels][order]), t, signs, nearest=True, anchors=True)
+        hard = found.size > 1e3 * found.scale
+        assert hard.sum() > 10
+        np.testing.assert_array_equal(found.residual[hard], first.residual[hard])
+        np.testing.assert_array_equal(found.square[hard], first.square[hard])
+        np.testing.assert_array_equal(found.coefficients()[hard], first.coefficients()[hard][:, order])
+        np.testing.assert_array_equal(found.active[hard][:, renamed], first.active[hard])
+        np.testing.assert_array_equal(found.own[hard][:, renamed][:, :, renamed], first.own[hard])
+        nearest = found.of.order[found.nearest][hard][:, renamed]
+        np.testing.assert_array_equal(order[nearest], first.of.order[first.nearest][hard])
