@@ -36,6 +36,7 @@ NEAR = 3.0
 """Singular values up to so many times the limit of rounding are doubtful."""
 _EXACT = 1e-6  # of one rounding: a singular value below is zero, and has not been rounded
 _CLEAR = {24: 1e3, 11: 30.0, 8: 30.0}  # points further than so many roundings from those before them are independent
+_SQUARED = 1e-14  # of the first: a smaller square is rounding of float64
 _FRACTION = 52  # bits of a float64
 
 
@@ -96,9 +97,12 @@ def without_rounding(of: Manifolds, gram: Floats | None = None) -> tuple[Manifol
     if _has_all_directions(rows, gram, _CLEAR[found] * noise, of.centred):
         return of, whole
     alive = of.points.any(axis=0)
-    _, values, axes = np.linalg.svd(rows[:, alive], full_matrices=False)
+    rows, sums = rows[:, alive], found == 24
     one = noise * (1.0 + math.sqrt(float(np.square(columns).sum(axis=0).max())))
-    told = told_apart(values, one, sums=found == 24)
+    if not sums and (told := told_apart(_by_squares(rows), one, sums=sums)).dropped == 0:
+        return of, told  # coarse rounding is seen in the squares, too, which are quicker
+    _, values, axes = np.linalg.svd(rows, full_matrices=False)
+    told = told_apart(values, one, sums=sums)
     if told.dropped == 0:
         return of, told
     axes, x = axes[told.kept : told.kept + told.dropped], of.points.copy()
@@ -106,6 +110,13 @@ def without_rounding(of: Manifolds, gram: Floats | None = None) -> tuple[Manifol
     units, norms, x, exponent = with_lengths(x)
     exponent += of.exponent if of.centred else 0
     return replace(of, units=units, norms=norms, points=x, exponent=exponent), told
+
+
+def _by_squares(rows: Floats) -> Floats:
+    """Singular values in falling order, to 1e-7 of the first."""
+    products = rows @ rows.T if len(rows) <= rows.shape[1] else rows.T @ rows
+    squares = np.asarray(np.linalg.eigvalsh(products)[::-1], np.float64)
+    return np.sqrt(np.where(squares > _SQUARED * squares[0], squares, 0.0))
 
 
 def _moved(of_digits: int) -> float:
