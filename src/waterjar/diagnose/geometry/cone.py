@@ -88,8 +88,8 @@ class Projections:
     def weights(self) -> Floats:
         """Beta (draw, point), the points as sorted in `of`."""
         full = np.zeros(self.products.shape)
-        for draw, k in enumerate(self.count):
-            full[draw, self.members[draw, :k]] = self.beta[draw, :k]
+        draws, slots = np.nonzero(np.arange(self.members.shape[1]) < self.count[:, None])
+        full[draws, self.members[draws, slots]] = self.beta[draws, slots]
         return full
 
     def coefficients(self) -> Floats:
