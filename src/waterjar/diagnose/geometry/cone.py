@@ -209,6 +209,8 @@ def _with_hard_ones(found: Projections, hard: Integers, first: int, workers: int
         found.nearest[np.ix_(hard, classes)] = rows[part.nearest]
     if found.own.size:
         found.active[np.ix_(hard, classes)], found.own[np.ix_(hard, classes, classes)] = part.active, part.own
+    # What was only a hard way has the bits that any other way to its support has, warm starts too.
+    _solve_again(found, hard[~_is_hard(part)], first, workers, onward=True)
     refined = np.full((len(found.t) if part.refined.size else 0, found.t.shape[1]), np.nan)
     refined[hard if part.refined.size else []] = part.refined
     return replace(found, refined=refined)
