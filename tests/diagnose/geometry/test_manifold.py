@@ -332,12 +332,12 @@ class TestUnsolvedDraws:
         assert reasons(found) == dict.fromkeys(SCALARS, "unsolved")
         assert "6 of 100 projections have a KKT residual above 1e-09, up to 1.7e-09" in found["capacity"].note
         monkeypatch.setattr(cone, "refine", lambda *_: None)
-        assert set(reasons(manifold_geometry(*collapsed())).values()) == {"unsolved"}
+        assert set(reasons(manifold_geometry(*collapsed(3e-8))).values()) == {"unsolved"}
 
 
 def test_coefficients_that_cancel_leave_no_draw_out() -> None:
-    """In float64 alone 23 of 100 draws have a residual above 1e-9, and nothing could be told."""
-    found = manifold_geometry(*collapsed())
+    """In float64 alone a third of the draws has a residual above 1e-9, and nothing could be told."""
+    found = manifold_geometry(*collapsed(3e-8))
     assert reasons(found) == {} and float(found["left_out_draws"]) == 0 and float(found["kkt"]) < 1e-9
 
 
