@@ -11,8 +11,8 @@ from waterjar.errors import WaterjarError
 
 if TYPE_CHECKING:
     from waterjar.run.codec import Storage
-    from waterjar.run.formats.accuracy_matrix import from_accuracy_matrix
-    from waterjar.run.formats.timeline_csv import from_csv, to_csv
+    from waterjar.run.formats._accuracy_matrix import from_accuracy_matrix
+    from waterjar.run.formats.csv import from_csv, to_csv
     from waterjar.run.reader import Run, open_run
     from waterjar.run.recorder import Recorder
     from waterjar.run.rows import masked
@@ -46,13 +46,13 @@ _HOME = {
     "Study": "run.study",
     "Variable": "run.schema",
     "create_study": "run.study",
-    "from_accuracy_matrix": "run.formats.accuracy_matrix",
-    "from_csv": "run.formats.timeline_csv",
+    "from_accuracy_matrix": "run.formats._accuracy_matrix",
+    "from_csv": "run.formats.csv",
     "masked": "run.rows",
     "missing": "run.schema",
     "open_run": "run.reader",
     "open_study": "run.study",
-    "to_csv": "run.formats.timeline_csv",
+    "to_csv": "run.formats.csv",
     "verify": "run.seal",
 }
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import waterjar
 from waterjar import Recorder, WaterjarError, missing
-from waterjar.run.formats.timeline import MEASURES, SPLITS
-from waterjar.run.formats.timeline_csv import left_out
+from waterjar.run.formats._timeline import MEASURES, SPLITS
+from waterjar.run.formats.csv import left_out
 
 HEADER = "method,seed,epoch_eff,split,acc,top5,loss\n"
 PLACES = "method,seed,epoch_eff,split,acc,step,task,epoch,total_epoch,eval_task,tasks\n"
