@@ -13,8 +13,8 @@ from scipy.stats import binom
 from diagnose.geometry.problems import case
 from waterjar.diagnose.geometry import simulated_capacity
 from waterjar.diagnose.geometry.capacity import Normals, critical_dimensions, rotated
-from waterjar.diagnose.geometry.cone import manifolds
 from waterjar.diagnose.geometry.draws import dichotomies
+from waterjar.diagnose.geometry.points import manifolds
 from waterjar.diagnose.geometry.solver.separation import smallest_separable
 from waterjar.errors import WaterjarError
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from diagnose.geometry.problems import KINDS, case
-from waterjar.diagnose.geometry import Geometry, cone, manifold, manifold_geometry
+from waterjar.diagnose.geometry import Geometry, cone, manifold, manifold_geometry, manifolds
 from waterjar.diagnose.geometry.choice import has_other_anchors
 from waterjar.diagnose.geometry.draws import dichotomies, directions
 from waterjar.diagnose.geometry.estimates import SCALARS
@@ -88,7 +88,7 @@ def test_it_is_so_where_linear_programs_find_other_anchors(kind: str) -> None:
                 points[[1, 5]] = points[[0, 4]]
             t, y = directions(12, points.shape[1], seed), dichotomies("uniform", 12, 2, seed)
             t[0] = (y[0, labels, None] * points)[:4].sum(axis=0)  # on the face of the first manifold
-        found = cone.project(cone.manifolds(points, labels), t, y, margin=True, anchors=True)
+        found = cone.project(manifolds(points, labels), t, y, margin=True, anchors=True)
         told = has_other_anchors(found)
         for q in np.flatnonzero(found.size > 0):
             first, *others = other_solutions(found, int(q))
@@ -168,7 +168,7 @@ def test_a_point_that_two_manifolds_share_is_a_choice(monkeypatch: pytest.Monkey
     renamed = np.array([1, 0, 2, 3])
     dimensions = []
     for labels, signs in ((LABELS, y), (renamed[LABELS], y[:, renamed])):
-        projected = cone.project(cone.manifolds(points, labels), t, signs, anchors=True)
+        projected = cone.project(manifolds(points, labels), t, signs, anchors=True)
         dimensions.append(float(manifold.geometry_of(projected, inactive="zero", paired=False)["dimension"]))
     assert abs(dimensions[0] / dimensions[1] - 1) > 1e-3
 
@@ -210,7 +210,7 @@ def test_a_support_that_rounding_made_dependent() -> None:
     """In layers of a few units the Gram matrix lets in a third point of a plane."""
     points = np.array([[0, 0, 0, 1.0], [0, 0, 1, 0], [0.01351815, 0, 0.99990863, 0], [0.83648839, 0, 0.54798465, 0]])
     points, beta = np.concatenate([points, [[0.6, 0, 0.8, 0]]]), np.array([1, 1e-3, 1, 1])
-    of = cone.manifolds(points, [0, 0, 1, 1, 1])
+    of = manifolds(points, [0, 0, 1, 1, 1])
     found = cone.project(of, beta[None] @ of.units[:4], np.ones((1, 2)))
     found.count[0], found.members[0], found.beta[0] = 4, range(4), beta
     assert has_other_anchors(found).tolist() == [True]

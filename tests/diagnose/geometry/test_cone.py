@@ -12,7 +12,10 @@ from scipy.optimize import nnls
 
 from diagnose.geometry.problems import KINDS, Case, case, kkt, projected_exactly, unique
 from waterjar.diagnose.geometry import cone
-from waterjar.diagnose.geometry.cone import manifolds, project
+from waterjar.diagnose.geometry import points as points_module
+from waterjar.diagnose.geometry.cone import project
+from waterjar.diagnose.geometry.draws import dichotomies, directions
+from waterjar.diagnose.geometry.points import manifolds
 from waterjar.errors import WaterjarError
 
 
@@ -168,7 +171,7 @@ def test_warm_start_from_elsewhere_of_degenerate_points(kind: str) -> None:
 def test_warm_is_cold_to_the_last_bit_also_where_solutions_are_many(
     kind: str, gram_points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cone, "GRAM_POINTS", gram_points)
+    monkeypatch.setattr(points_module, "GRAM_POINTS", gram_points)
     for seed in range(60 if gram_points else 20):
         now = case(seed, draws=6, kind=kind)
         before = Case("", np.random.default_rng(seed).standard_normal(now.points.shape), now.labels, now.t, now.y)
@@ -222,11 +225,11 @@ def test_margin_is_the_distance_to_another_support() -> None:
 
 
 def test_without_a_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cone, "GRAM_POINTS", 0)
+    monkeypatch.setattr(points_module, "GRAM_POINTS", 0)
     for seed in range(28):
         problem = case(seed)
         fine(problem)
-        assert solved(problem).gram is None
+        assert solved(problem).of.gram is None
 
 
 def test_orthogonalised_points_resolve_what_a_gram_matrix_does_not() -> None:
@@ -343,3 +346,32 @@ def test_wrong_shapes_are_said() -> None:
             project(of, np.array([[1.0, 0, 0], [length, 0, 0]]), np.ones((2, 3)))
     with pytest.raises(WaterjarError, match="same draws and points"):
         project(of, np.ones((2, 3)), np.ones((2, 3)), start=start)
+
+
+@pytest.mark.parametrize(("classes", "size", "units", "falling"), [(2, 10, 14, 1.1), (3, 8, 20, 0.75)])
+def test_what_is_solved_does_not_depend_on_the_order_of_samples_and_classes(
+    classes: int, size: int, units: int, falling: float
+) -> None:
+    """Directions fall to 1e-14 of the first, and some draws have no solution: which ones hung on the order."""
+    seed = classes - 2
+    rng, labels = np.random.default_rng(seed), np.repeat(np.arange(classes), size)
+    spread = rng.standard_normal((len(labels), units)) * 10.0 ** (-falling * np.arange(units))
+    axes = np.linalg.qr(rng.standard_normal((units, units)))[0]
+    points = spread @ axes
+    t, y = directions(20, units, seed), dichotomies("uniform", 20, classes, seed)
+    first = project(manifolds(points, labels), t, y, nearest=True, anchors=True)
+    assert (first.residual > cone.KKT_LIMIT).any()
+    for renamed in (np.arange(classes), np.roll(np.arange(classes), 1)):
+        order = rng.permutation(len(labels))
+        signs = np.empty_like(y)
+        signs[:, renamed] = y
+        found = project(manifolds(points[order], renamed[labels][order]), t, signs, nearest=True, anchors=True)
+        hard = found.size > 1e3 * found.scale
+        assert hard.sum() > 10
+        np.testing.assert_array_equal(found.residual[hard], first.residual[hard])
+        np.testing.assert_array_equal(found.square[hard], first.square[hard])
+        np.testing.assert_array_equal(found.coefficients()[hard], first.coefficients()[hard][:, order])
+        np.testing.assert_array_equal(found.active[hard][:, renamed], first.active[hard])
+        np.testing.assert_array_equal(found.own[hard][:, renamed][:, :, renamed], first.own[hard])
+        nearest = found.of.order[found.nearest][hard][:, renamed]
+        np.testing.assert_array_equal(order[nearest], first.of.order[first.nearest][hard])

@@ -11,6 +11,7 @@ from scipy.optimize import nnls
 
 from diagnose.geometry.problems import KINDS, Case, case, unique
 from waterjar.diagnose.geometry import cone, manifold, manifold_geometry
+from waterjar.diagnose.geometry import points as points_module
 from waterjar.diagnose.geometry.draws import dichotomies, directions
 from waterjar.diagnose.geometry.estimates import SCALARS
 from waterjar.diagnose.geometry.manifold import PAIRS, Geometry, geometry_of
@@ -102,7 +103,7 @@ def test_by_the_book(inactive: str, manifolds: int) -> None:
 
 
 def measured(points: Floats, labels: Floats, t: Floats, y: Floats, inactive: str = "zero") -> Geometry:
-    found = cone.project(cone.manifolds(points, labels), t, y, nearest=True, anchors=True)
+    found = cone.project(points_module.manifolds(points, labels), t, y, nearest=True, anchors=True)
     return geometry_of(found, inactive=inactive, paired=False)  # type: ignore[arg-type]
 
 
@@ -113,7 +114,7 @@ def reasons(found: Geometry) -> dict[str, str]:
 
 def test_projections_without_anchors_are_refused() -> None:
     points, labels = relu_points()
-    found = cone.project(cone.manifolds(points, labels), directions(5, 40, 0), dichotomies("uniform", 5, 5, 0))
+    found = cone.project(points_module.manifolds(points, labels), directions(5, 40, 0), dichotomies("uniform", 5, 5, 0))
     with pytest.raises(WaterjarError, match="anchors=True"):
         geometry_of(found, inactive="zero", paired=False)
 
@@ -123,7 +124,7 @@ def test_singular_matrices_by_the_book(inactive: str) -> None:
     """More manifolds than dimensions: S1 S1' has no inverse. (Of the draws, those whose anchors are unique.)"""
     points, labels = relu_points(manifolds=9, size=4, dimension=6)
     t, y = directions(300, 6, 0), np.ones((300, 9))
-    lam = cone.project(cone.manifolds(points, labels), t, y).coefficients()
+    lam = cone.project(points_module.manifolds(points, labels), t, y).coefficients()
     kept = unique(Case("", points, labels, t, y), lam)
     assert kept.sum() > 100
     expected = by_the_book(points, labels, t[kept], y[kept], inactive)
@@ -253,7 +254,7 @@ def test_workers_and_seeds() -> None:
 def test_without_a_gram_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     points, labels = relu_points()
     expected = manifold_geometry(points, labels, n_t=20, inactive="support")
-    monkeypatch.setattr(cone, "GRAM_POINTS", 0)
+    monkeypatch.setattr(points_module, "GRAM_POINTS", 0)
     found = manifold_geometry(points, labels, n_t=20, inactive="support")
     for name in SCALARS:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)
@@ -301,7 +302,7 @@ class TestUnsolvedDraws:
         pairs = dichotomy == "opposite_pairs"
         t = np.repeat(directions(50, 40, 0), 2, axis=0) if pairs else directions(100, 40, 0)
         y = dichotomies(dichotomy, 100, 5, 0)  # type: ignore[arg-type]
-        found = cone.project(cone.manifolds(*relu_points()), t, y, anchors=True)
+        found = cone.project(points_module.manifolds(*relu_points()), t, y, anchors=True)
         found.residual[unsolved] = 1.7e-9
         return found
 
@@ -331,12 +332,12 @@ class TestUnsolvedDraws:
         assert reasons(found) == dict.fromkeys(SCALARS, "unsolved")
         assert "6 of 100 projections have a KKT residual above 1e-09, up to 1.7e-09" in found["capacity"].note
         monkeypatch.setattr(cone, "refine", lambda *_: None)
-        assert set(reasons(manifold_geometry(*collapsed())).values()) == {"unsolved"}
+        assert set(reasons(manifold_geometry(*collapsed(3e-8))).values()) == {"unsolved"}
 
 
 def test_coefficients_that_cancel_leave_no_draw_out() -> None:
-    """In float64 alone 23 of 100 draws have a residual above 1e-9, and nothing could be told."""
-    found = manifold_geometry(*collapsed())
+    """In float64 alone a third of the draws has a residual above 1e-9, and nothing could be told."""
+    found = manifold_geometry(*collapsed(3e-8))
     assert reasons(found) == {} and float(found["left_out_draws"]) == 0 and float(found["kkt"]) < 1e-9
 
 
@@ -394,7 +395,9 @@ class TestInsideTheCone:
         y = np.where(np.arange(200)[:, None] < 100, y, 1.0)
         shares = []
         for n in range(90, 200, 10):
-            projected = cone.project(cone.manifolds(first, labels[::5]), t[n : n + 40], y[n : n + 40], anchors=True)
+            projected = cone.project(
+                points_module.manifolds(first, labels[::5]), t[n : n + 40], y[n : n + 40], anchors=True
+            )
             found = geometry_of(projected, inactive="zero", paired=False)
             shares.append(float(found["inside_share"]))
             assert ("dimension" in reasons(found)) == (shares[-1] > few)
@@ -410,7 +413,7 @@ class TestInsideTheCone:
         points, labels = np.random.default_rng(0).standard_normal((3, 3)), np.array([0, 0, 1])
         t, y = directions(200, 3, 0), dichotomies("uniform", 200, 2, 0)
         alone, thrice = (measured(np.repeat(points, k, axis=0), np.repeat(labels, k), t, y) for k in (1, 3))
-        inside = np.linalg.norm(t - cone.project(cone.manifolds(points, labels), t, y).points(), axis=1) < 1e-9
+        inside = np.linalg.norm(t - cone.project(points_module.manifolds(points, labels), t, y).points(), axis=1) < 1e-9
         assert inside.mean() > 0.05
         assert reasons(alone) == reasons(thrice) == {} and float(thrice["inside_share"]) == 0
         for name in SCALARS:
@@ -497,7 +500,9 @@ def test_share_of_draws_with_other_anchors() -> None:
     """In three dimensions the cones of many points hold many t, whose anchors are then free."""
     points, labels = relu_points(manifolds=2, size=20, dimension=3)
     points = points + np.random.default_rng(0).standard_normal(points.shape) * 3
-    found = cone.project(cone.manifolds(points, labels), directions(50, 3, 0), dichotomies("uniform", 50, 2, 0))
+    found = cone.project(
+        points_module.manifolds(points, labels), directions(50, 3, 0), dichotomies("uniform", 50, 2, 0)
+    )
     inside = np.linalg.norm(found.t - found.points(), axis=1) < 1e-9
     assert inside.mean() > 0.2
     told = manifold_geometry(points, labels, n_t=50)

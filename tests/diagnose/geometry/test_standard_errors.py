@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from diagnose.geometry.test_manifold import measured, relu_points
-from waterjar.diagnose.geometry import cone, manifold_geometry
+from waterjar.diagnose.geometry import cone, manifold_geometry, manifolds
+from waterjar.diagnose.geometry import points as points_module
 from waterjar.diagnose.geometry.draws import dichotomies, directions
 from waterjar.diagnose.geometry.estimates import SCALARS
 from waterjar.diagnose.geometry.manifold import geometry_of
@@ -68,7 +69,7 @@ def test_errors_are_those_of_derivatives(inactive: str, paired: bool) -> None:
     points, labels = relu_points(manifolds=4, size=5, dimension=12)
     n = 24
     t, y = directions(n, 12, 5), dichotomies("uniform", n, 4, 5)
-    found = cone.project(cone.manifolds(points, labels), t, y, margin=True, anchors=True)
+    found = cone.project(manifolds(points, labels), t, y, margin=True, anchors=True)
     told = geometry_of(found, inactive=inactive, paired=paired)  # type: ignore[arg-type]
     s, active = anchors_of(found)
     assert not active.all() and (active.sum(axis=1) > 1).all()
@@ -91,7 +92,7 @@ def test_errors_are_those_of_derivatives(inactive: str, paired: bool) -> None:
 def test_errors_without_a_gram_matrix(inactive: str, monkeypatch: pytest.MonkeyPatch) -> None:
     points, labels = relu_points(manifolds=3, size=7)  # 21 points: not a multiple of four
     expected = manifold_geometry(points, labels, n_t=20, inactive=inactive)  # type: ignore[arg-type]
-    monkeypatch.setattr(cone, "GRAM_POINTS", 0)
+    monkeypatch.setattr(points_module, "GRAM_POINTS", 0)
     found = manifold_geometry(points, labels, n_t=20, inactive=inactive)  # type: ignore[arg-type]
     for name in SCALARS:
         np.testing.assert_allclose(

@@ -82,10 +82,10 @@ def test_projections_that_are_kept_stay_as_they_are() -> None:
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(4), 100)
     first = project(manifolds(rng.standard_normal((400, 64)), labels), rng.standard_normal((60, 64)), np.ones((60, 4)))
-    before = [np.array(part) for part in (first.of.units, first.products, first.gram, first.beta, first.members)]
+    before = [np.array(part) for part in (first.of.units, first.products, first.of.gram, first.beta, first.members)]
     for _ in range(3):
         project(manifolds(rng.standard_normal((400, 64)), labels), rng.standard_normal((60, 64)), np.ones((60, 4)))
-    after = [first.of.units, first.products, first.gram, first.beta, first.members]
+    after = [first.of.units, first.products, first.of.gram, first.beta, first.members]
     for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
 

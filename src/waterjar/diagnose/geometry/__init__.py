@@ -17,10 +17,11 @@ import xarray as xr
 from pydantic import Field
 
 from waterjar.diagnose.geometry.capacity import SimulatedCapacity, simulated_capacity
-from waterjar.diagnose.geometry.cone import Manifolds, Projections, manifolds, project
+from waterjar.diagnose.geometry.cone import Projections, project
 from waterjar.diagnose.geometry.draws import DichotomyKind
 from waterjar.diagnose.geometry.loaded import RunSnapshots
 from waterjar.diagnose.geometry.manifold import Geometry, Inactive, geometry_of, manifold_geometry
+from waterjar.diagnose.geometry.points import Manifolds, manifolds
 from waterjar.diagnose.geometry.snapshot import DrawKind, ManifoldKind, SnapshotGeometry
 from waterjar.diagnose.registry import Family
 from waterjar.diagnose.settings import Count, Names, Positive, Whole, settings_of
@@ -87,7 +88,8 @@ def measure(
     Each measure with its standard error over draws (`<name>_se`), `simulated_capacity` with bounds,
     `capacity_relative_error` = |simulated - capacity| / capacity; over (repeat, snapshot, layer, manifold) per manifold
     its dimension, radius, share of inactive draws; `nonunique_share` and `inside_share`, the shares of draws with other
-    anchors as good and of those with t inside the cone, and `left_out_draws`, how many were not solved: see `Geometry`.
+    anchors as good and of those with t inside the cone, `left_out_draws`, how many were not solved, and
+    `dropped_directions` and `doubtful_directions`, how many are or may be rounding: see `Geometry`.
     `<name>_final` (repeat): at the last snapshot, the mean over layers.
     """
     raise AssertionError
@@ -102,6 +104,6 @@ FAMILY = Family(
     RunSnapshots,
     measure,
     dims=("manifold",),
-    version=5,
+    version=6,
     in_pieces=True,
 )

@@ -15,10 +15,12 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.geometry.cone import Floats, Integers, Manifolds, in_parts, manifolds
+from waterjar.diagnose.geometry.cone import in_parts
 from waterjar.diagnose.geometry.draws import Dichotomies, projection_generator
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
 from waterjar.diagnose.geometry.inputs import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds, manifolds
+from waterjar.diagnose.geometry.rounding import in_words, without_rounding
 from waterjar.diagnose.geometry.solver.separation import smallest_separable
 from waterjar.diagnose.result import Result
 from waterjar.run.schema import REASONS
@@ -81,7 +83,7 @@ def simulated_capacity(
     """
     n_trials = at_least("n_trials", n_trials, 1, "there must be at least one")
     checked_rng(rng)
-    of = manifolds(points, labels, center=center)
+    of, directions = without_rounding(manifolds(points, labels, center=center))
     kind = dichotomies if isinstance(dichotomies, str) else "given"
     dimension = of.units.shape[1]
     critical = np.full(n_trials, dimension + 1)
@@ -110,7 +112,7 @@ def simulated_capacity(
     def told(value: float) -> Result:
         if math.isnan(value):
             return Result(value, why, n_trials, note=note)
-        return Result(value, n=n_trials)
+        return Result(value, n=n_trials, note="; ".join(in_words(directions.dropped, directions.doubtful)))
 
     def curve(values: Floats) -> Result:
         return Result.of(values, REASONS.index(why), n=n_trials, note=note)

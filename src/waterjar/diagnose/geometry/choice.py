@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
-from waterjar.diagnose.geometry.cone import Floats, Integers, Projections, kinds
+from waterjar.diagnose.geometry.cone import Projections, kinds
+from waterjar.diagnose.geometry.points import Floats, Integers
 from waterjar.diagnose.geometry.refined import SOLVED
 from waterjar.diagnose.geometry.solver.layout import DEPENDENT
 from waterjar.diagnose.geometry.solver.uniqueness import ONE_OF_MANY, zero_up_to
@@ -88,8 +89,10 @@ def is_inside(found: Projections, draws: Integers) -> Flags:
     of, some = found.of, found.only(draws)
     rest: Floats = some.t - some.points()
     inside: Flags = np.abs(rest @ of.units.T).max(axis=1, initial=0.0) <= INSIDE * some.scale
-    if inside.any():
-        _, lengths, axes = np.linalg.svd(of.units, full_matrices=False)
-        span = axes[lengths > lengths[0] * max(of.units.shape) * np.finfo(np.float64).eps]  # dead units: no part in it
-        inside &= np.linalg.norm(rest @ span.T, axis=1) <= INSIDE * some.scale
+    alive = of.units.any(axis=0)  # dead units have no part in the span
+    unsure = inside & (np.linalg.norm(rest[:, alive], axis=1) > INSIDE * some.scale)
+    if unsure.any():
+        _, lengths, axes = np.linalg.svd(of.units[:, alive], full_matrices=False)
+        span = axes[lengths > lengths[0] * max(of.units.shape) * np.finfo(np.float64).eps]
+        inside[unsure] = np.linalg.norm(rest[unsure][:, alive] @ span.T, axis=1) <= INSIDE * some.scale[unsure]
     return inside

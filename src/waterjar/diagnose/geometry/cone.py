@@ -14,117 +14,29 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry.inputs import at_least, real_points, sortable_labels
+from waterjar.diagnose.geometry.inputs import at_least
+from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds, in_own_order
 from waterjar.diagnose.geometry.refined import refine
+from waterjar.diagnose.geometry.rounding import Directions, rounding_of, without_rounding
 from waterjar.diagnose.geometry.solver.layout import EXACT, GRAM, ROWS
-from waterjar.diagnose.geometry.solver.points import LONG, SHORT, runs_of, unit_vectors
 from waterjar.diagnose.geometry.solver.projection import project_many
 from waterjar.diagnose.geometry.solver.uniqueness import ONLY, uniqueness, zero_up_to
 from waterjar.diagnose.geometry.workspace import room
 from waterjar.errors import WaterjarError
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 KKT_LIMIT = 1e-9
 """A projection with a larger scaled residual is no result."""
 GAP_LIMIT = 1e-6
 """Residual times sum |beta| / |t| bounds how far |p|^2 / |t|^2 may be off: beyond this, too, a draw is refined."""
-GRAM_POINTS = 8192
-"""With more points, products are taken when needed: the Gram matrix would fill the memory."""
 _RESOLVED = 1e-11  # a residual above is worked on with orthogonalised points ...
-_CENTRED_ROUNDING = 1e-15  # of the largest entries: a centred point that is shorter is zero
-_SHORTEST = 1e-140  # beside the longest point a shorter one cannot be told from this
 _SHORT_T, _LONG_T = 1e-30, 1e30  # lengths of t with which single precision can look for violators
 _SLICE = 10  # draws at a time, where a draw may take long
 _CANCELLING = 1e3  # ... and so are coefficients so large that the Gram matrix's rounding counts
-
-
-@dataclass(frozen=True)
-class Manifolds:
-    """Points sorted by manifold, as unit vectors and lengths."""
-
-    units: Floats
-    """(point, dimension); a zero point stays zero. All NaN if a number that was given is not finite."""
-    norms: Floats
-    """(point)"""
-    owner: Integers
-    """(point) the manifold it belongs to"""
-    offsets: Integers
-    """(manifold + 1) where its points begin"""
-    order: Integers
-    """(point) its row in the array that was given"""
-    names: NDArray[np.generic]
-    """(manifold) its label"""
-    points: Floats
-    """(point, dimension) as they were given, or centred; never rounded, as unit vectors are"""
-    exponent: int = 0
-    """lengths are norms * 2**exponent: 0 unless their squares could not be written as float64"""
-
-    @property
-    def count(self) -> int:
-        """How many manifolds there are."""
-        return len(self.names)
-
-    @property
-    def sizes(self) -> Integers:
-        """(manifold) number of points"""
-        return np.diff(self.offsets)
-
-
-def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> Manifolds:
-    """Sort points (point, dimension) by labels (point); center=True removes their mean first.
-
-    A centred point whose length is rounding of what was subtracted is zero.
-    """
-    given, names = real_points(points), sortable_labels(labels)
-    if given.ndim != 2 or names.shape != given.shape[:1]:
-        raise WaterjarError(
-            f"points of shape {given.shape} and labels of shape {names.shape}: they must be (point, dimension) and "
-            "(point,)"
-        )
-    if given.size == 0:
-        raise WaterjarError(f"points of shape {given.shape} are empty: there is no manifold")
-    x, order, codes = given, np.arange(len(names)), names
-    if names.dtype != np.int64:
-        codes = np.unique(names, return_inverse=True)[1]
-    owner, begins = np.empty(len(names), np.int64), np.empty(len(names) + 1, np.int64)
-    count = runs_of(np.ascontiguousarray(codes), owner, begins)
-    if count == 0:
-        order = np.argsort(codes, kind="stable")
-        x, names = given[order], names[order]
-        count = runs_of(codes[order], owner, begins)
-    offsets = begins[: count + 1]
-    units, norms, x, exponent = _unit_vectors(x, center)
-    return Manifolds(units, norms, owner, offsets, order, names[offsets[:-1]], x, exponent)
-
-
-def _unit_vectors(x: Floats, center: bool) -> tuple[Floats, Floats, Floats, int]:
-    """Unit vectors, lengths, what they are of, and the power of two that the lengths are divided by."""
-    if not center:
-        units, norms = room(x.shape), np.empty(len(x))
-        if unit_vectors(np.ascontiguousarray(x), units, norms):
-            return units, norms, x, 0
-    if not np.isfinite(x).all():
-        return np.full(x.shape, np.nan), np.full(len(x), np.nan), x, 0
-    peak = float(np.abs(x).max())
-    exponent = int(np.frexp(peak)[1]) if peak > 0 and not SHORT < peak < LONG else 0
-    down = exponent  # what lengths are still to be divided by
-    if center:
-        x, down = np.ldexp(x, -exponent), 0
-        most = np.abs(x).max(axis=0)
-        x = x - x.mean(axis=0)
-        x = x - x.mean(axis=0)  # what rounding left of the mean
-        x[np.sqrt(np.vecdot(x, x)) <= _CENTRED_ROUNDING * np.sqrt(most @ most)] = 0.0
-    powers = np.frexp(np.abs(x).max(axis=1))[1]
-    rows = np.ldexp(x, -powers[:, None])  # squares of tiny numbers would be lost
-    lengths = np.sqrt(np.vecdot(rows, rows))
-    units = np.divide(rows, lengths[:, None], out=np.zeros_like(x), where=lengths[:, None] > 0)
-    norms = np.where(lengths > 0, np.maximum(np.ldexp(lengths, powers - down), _SHORTEST), 0.0)
-    return units, norms, x, exponent
+_MOVED = 1e-5  # rounding of the points may move p by this share of |t| before it is looked at
 
 
 @dataclass(frozen=True)
@@ -140,8 +52,6 @@ class Projections:
     """(draw) |t|"""
     products: Floats
     """(draw, point) u . t, the unit vectors u as sorted in `of`"""
-    gram: Floats | None
-    """(point, point) u . u, if there was room for it"""
     count: Integers
     """(draw) size of the support"""
     members: Integers
@@ -167,17 +77,19 @@ class Projections:
     """(draw, manifold, manifold) inner products of the anchors"""
     refined: Floats
     """(draw, dimension) p of draws that were refined, which rounded coefficients do not give; else NaN; or empty"""
+    directions: Directions
+    """which of the points' directions are rounding, if it was asked for and a draw depends on it"""
 
     def only(self, draws: Integers) -> Projections:
         """Some of the draws."""
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("of", "gram")}
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("of", "directions")}
         return replace(self, **{name: array[draws] if len(array) else array for name, array in given.items()})
 
     def weights(self) -> Floats:
         """Beta (draw, point), the points as sorted in `of`."""
         full = np.zeros(self.products.shape)
-        for draw, k in enumerate(self.count):
-            full[draw, self.members[draw, :k]] = self.beta[draw, :k]
+        draws, slots = np.nonzero(np.arange(self.members.shape[1]) < self.count[:, None])
+        full[draws, self.members[draws, slots]] = self.beta[draws, slots]
         return full
 
     def coefficients(self) -> Floats:
@@ -201,14 +113,20 @@ def project(
     nearest: bool = False,
     margin: bool = False,
     anchors: bool = False,
+    drop_rounding: bool = False,
     workers: int = 1,
 ) -> Projections:
     """Project each t (draw, dimension) with its dichotomy y (draw, manifold) of -1 and +1.
 
     `start`: projections of the same t and y on earlier points; their supports are where the search begins. The result
     does not depend on it, to the last bit: a draw whose support rounding or dependent points could choose is solved
-    from nothing. Nor does it depend on the number of threads, `workers`.
+    from nothing. Nor does it depend on the number of threads, `workers`. What the Gram matrix cannot resolve is solved
+    with the points in an order of their own, so that it does not depend on that of the samples what is solved.
 
+    drop_rounding=True: where a draw depends on directions that only the rounding of recorded numbers has made, they are
+    left out (see `rounding`), and `of` in the result is the points without them.
+
+    >>> from waterjar.diagnose.geometry import manifolds
     >>> of = manifolds([[1.0, 0.0], [0.0, 1.0]], [0, 1])
     >>> found = project(of, np.array([[3.0, 4.0]]), np.array([[1.0, -1.0]]))
     >>> found.points(), float(found.square[0]), bool(found.residual[0] < 1e-15)
@@ -221,7 +139,6 @@ def project(
             f"t of shape {t.shape} and y of shape {y.shape}: for these manifolds they must be (draw, {dimension}) and "
             f"(draw, {of.count})"
         )
-    gram = np.matmul(of.units, of.units.T, out=room((points, points))) if points <= GRAM_POINTS else None
     with np.errstate(over="ignore", invalid="ignore"):
         scale = np.sqrt(np.vecdot(t, t))
     usual = len(t) > 0 and scale.min() > _SHORT_T and scale.max() < _LONG_T
@@ -231,27 +148,72 @@ def project(
             "c times that of t, so that it can be given in another unit"
         )
     products = np.matmul(t, of.units.T, out=room((len(t), points)))
-    empty = _unfilled(of, t, y, scale, products, gram, nearest, margin or start is not None, anchors)
+    empty = _unfilled(of, t, y, scale, products, nearest, margin or start is not None, anchors)
     if start is not None and (start.members.shape != empty.members.shape or (start.of.offsets != of.offsets).any()):
         raise WaterjarError(
             f"start has {len(start.t)} draws on manifolds of {start.of.sizes.tolist()} points, to be projected are "
             f"{len(t)} on {of.sizes.tolist()}: a support can only be carried over to the same draws and points"
         )
-    first = GRAM if gram is not None else ROWS
+    first = GRAM if of.gram is not None else ROWS
     found = _solved(empty, first, start, workers)
     if start is not None:  # where rounding may choose, the way to the support must not
         again = np.flatnonzero(_is_hard(found) | (kinds(found) != ONLY))
         _solve_again(found, again, first, workers)
+    if drop_rounding and _depends_on_rounding(found):
+        cleaned, directions = without_rounding(of, of.gram)
+        found = replace(found, directions=directions)
+        if cleaned is not of:
+            anew = project(cleaned, t, y, start=start, nearest=nearest, margin=margin, anchors=anchors, workers=workers)
+            return replace(anew, directions=directions)
     hard = _is_hard(found).nonzero()[0]
-    if len(hard) and first == GRAM:
-        _solve_again(found, hard, ROWS, workers)
-    exact = hard[~(found.residual[hard] <= _RESOLVED)]
+    return _with_hard_ones(found, hard, first, workers) if len(hard) else found
+
+
+def _depends_on_rounding(found: Projections) -> bool:
+    """Whether rounding of the points may have moved a projection, or chosen the supports of some."""
+    noise = rounding_of(found.of)
+    if noise == 0.0 or len(found.t) == 0:
+        return False
+    moved = noise * found.size
+    near = found.margin <= moved + noise * found.scale if found.margin.size else np.ones(1, np.bool_)
+    return bool(near.any() or (moved > _MOVED * found.scale).any())
+
+
+def _with_hard_ones(found: Projections, hard: Integers, first: int, workers: int) -> Projections:
+    """These draws solved in every way there is, and the projections with them.
+
+    Which of them have a solution in the end, and which one, may depend on the order in which points are taken. So it is
+    one that does not depend on the order in which they were given.
+    """
+    of, rows, classes = in_own_order(found.of)
+    products = (found.t @ of.units.T)[hard]  # of all: the bits of a product may depend on how many there are
+    drawn = found.t[hard], found.y[np.ix_(hard, classes)], found.scale[hard], products
+    part = _unfilled(of, *drawn, found.nearest.size > 0, False, found.own.size > 0)
+    _solve_again(part, np.arange(len(hard)), ROWS, workers)
+    exact = np.flatnonzero(~(part.residual <= _RESOLVED))
     if len(exact):
-        _solve_again(found, exact, EXACT, workers, onward=True)
-    if len(hard):  # it may have been the way that was hard, and another start has another way
-        _solve_again(found, hard, first, workers, onward=True)
-        found = _refined(found, hard[_is_doubtful(found)[hard]])
-    return found
+        _solve_again(part, exact, EXACT, workers, onward=True)
+    _solve_again(part, np.arange(len(hard)), first, workers, onward=True)  # the way may have been hard: another start
+    part = _refined(part, np.flatnonzero(_is_doubtful(part)))
+    for name in ("count", "square", "size", "residual"):
+        getattr(found, name)[hard] = getattr(part, name)
+    for q, one, k in zip(hard.tolist(), range(len(hard)), part.count.tolist(), strict=True):
+        members = rows[part.members[one, :k]]
+        order = np.argsort(members)
+        found.members[q, :k], found.beta[q, :k] = members[order], part.beta[one, order]
+        if found.own.size:
+            found.mixing[q, :k] = part.mixing[one, order]
+    if found.margin.size:
+        found.margin[hard] = 0.0
+    if found.nearest.size:
+        found.nearest[np.ix_(hard, classes)] = rows[part.nearest]
+    if found.own.size:
+        found.active[np.ix_(hard, classes)], found.own[np.ix_(hard, classes, classes)] = part.active, part.own
+    # What was only a hard way has the bits that any other way to its support has, warm starts too.
+    _solve_again(found, hard[~_is_hard(part)], first, workers, onward=True)
+    refined = np.full((len(found.t) if part.refined.size else 0, found.t.shape[1]), np.nan)
+    refined[hard if part.refined.size else []] = part.refined
+    return replace(found, refined=refined)
 
 
 def _is_hard(found: Projections) -> NDArray[np.bool_]:
@@ -276,7 +238,7 @@ def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *
     for begin in range(0, len(draws), _SLICE * workers):
         some = draws[begin : begin + _SLICE * workers]
         drawn = found.t[some], found.y[some], found.scale[some], found.products[some]
-        part = _unfilled(found.of, *drawn, found.gram, found.nearest.size > 0, False, found.own.size > 0)
+        part = _unfilled(found.of, *drawn, found.nearest.size > 0, False, found.own.size > 0)
         if onward:
             part.count[:], part.members[:] = found.count[some], found.members[some]
         solved = _solved(part, mode, part if onward else None, workers)
@@ -324,7 +286,7 @@ def kinds(found: Projections) -> Integers:
         limit = zero_up_to(found.scale, found.size, found.residual)
     some = np.flatnonzero(~(found.margin > limit)) if found.margin.size else np.arange(len(limit))
     if len(some):
-        table, mode = (of.units, ROWS) if found.gram is None else (found.gram, GRAM)
+        table, mode = (of.units, ROWS) if of.gram is None else (of.gram, GRAM)
         columns, near = table if mode == GRAM else np.ascontiguousarray(table.T), np.empty(len(some), np.int64)
         uniqueness(
             mode, table, columns, found.products[some], found.t[some], found.y[some], of.owner, of.norms,
@@ -340,7 +302,6 @@ def _unfilled(
     y: Floats,
     scale: Floats,
     products: Floats,
-    gram: Floats | None,
     nearest: bool,
     margin: bool,
     anchors: bool,
@@ -354,15 +315,15 @@ def _unfilled(
     mixing, active = room((draws, slots if anchors else 0)), np.empty((draws, many), np.bool_)
     own = room((draws, many, many))
     return Projections(
-        of, t, y, scale, products, gram, *supports, square, size, residual, *asked, mixing, active, own,
-        np.empty((0, t.shape[1])),
+        of, t, y, scale, products, *supports, square, size, residual, *asked, mixing, active, own,
+        np.empty((0, t.shape[1])), Directions(min(of.units.shape)),
     )  # fmt: skip
 
 
 def _solved(into: Projections, mode: int, start: Projections | None, workers: int) -> Projections:
     """Fill in, some draws at a time."""
     of, draws = into.of, len(into.t)
-    table = into.gram if mode == GRAM and into.gram is not None else of.units
+    table = of.gram if mode == GRAM and of.gram is not None else of.units
     columns = table if mode == GRAM else np.ascontiguousarray(table.T)
     coarse = room(table.shape if mode == GRAM else (0, 0), np.float32)
     if mode == GRAM:

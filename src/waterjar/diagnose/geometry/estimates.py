@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.geometry.cone import Floats, Integers, Projections
+from waterjar.diagnose.geometry.cone import Projections
+from waterjar.diagnose.geometry.points import Floats, Integers
 from waterjar.diagnose.geometry.solver import influence as influence_kernel
 from waterjar.diagnose.geometry.solver import summary as summary_kernel
 from waterjar.diagnose.geometry.workspace import room
@@ -64,7 +65,7 @@ def shifts(
     on_points.fill(0.0)
     on_center, shift = np.empty((of.count, of.count, measures)), np.empty((measures, len(used)))
     influence_kernel.center_gradients(*inner_products, used, solved, *support, of.owner, on_points, on_center)
-    gram = found.gram
+    gram = of.gram
     if gram is None:
         gram, toward = np.empty((0, 0)), on_points.reshape(len(of.owner), -1).T @ of.units
         for m, rows in enumerate(toward.reshape(of.count, measures, -1)):

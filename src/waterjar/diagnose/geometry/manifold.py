@@ -22,19 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry.choice import has_other_anchors, is_inside
-from waterjar.diagnose.geometry.cone import (
-    KKT_LIMIT,
-    Floats,
-    Integers,
-    Manifolds,
-    Projections,
-    manifolds,
-    project,
-)
+from waterjar.diagnose.geometry.cone import KKT_LIMIT, Projections, project
 from waterjar.diagnose.geometry.draws import Dichotomies, directions
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
 from waterjar.diagnose.geometry.estimates import SCALARS, shifts, summary
 from waterjar.diagnose.geometry.inputs import Rng, at_least, checked_rng
+from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds, manifolds
+from waterjar.diagnose.geometry.rounding import in_words
 from waterjar.diagnose.geometry.solver import anchors as kernel
 from waterjar.diagnose.geometry.workspace import room
 from waterjar.diagnose.result import Result
@@ -49,7 +43,9 @@ PER_MANIFOLD = ("manifold_dimension", "manifold_radius", "manifold_inactive_shar
 """The measures of each manifold."""
 OF_PROJECTIONS = ("nonunique_share", "inside_share", "left_out_draws", "support", "kkt")
 """What is known of the projections themselves, whichever anchors they have."""
-NUMBERS = (*SCALARS, *PER_MANIFOLD, *PAIRS, *OF_PROJECTIONS)
+OF_POINTS = ("dropped_directions", "doubtful_directions")
+"""What is known of the points before anything is projected."""
+NUMBERS = (*SCALARS, *PER_MANIFOLD, *PAIRS, *OF_PROJECTIONS, *OF_POINTS)
 """All numbers of a geometry, by name."""
 FEW = 0.05
 """The share of draws that may be left out unsolved, or have other anchors as good; above it numbers are missing."""
@@ -72,6 +68,8 @@ class Geometry(Mapping[str, Result]):
     | left_out_draws | number of draws that could not be solved (KKT residual above 1e-9), and count in no mean |
     | support | mean number of points with a positive coefficient |
     | kkt | largest scaled residual of the projections that count |
+    | dropped_directions | number of directions that only rounding made, before the numbers were given: left out |
+    | doubtful_directions | number of those that may be rounding, and are not left out |
 
     Capacity is made of p, which is the only one. Anchors are made of lam, which is not where points on p's face depend
     on each other (see `choice`): they are then whatever the solver takes. Where that is so in more than 5 % of the
@@ -100,8 +98,9 @@ class Geometry(Mapping[str, Result]):
         value, lost = self.numbers[name], self.numbers["left_out_draws"]
         n = self.n_t if math.isnan(lost) else self.n_t - int(lost)
         said = [f"{int(lost)} of {self.n_t} draws could not be solved, and are left out"] if n < self.n_t else []
+        said += in_words(*(self.numbers[of_points] for of_points in OF_POINTS))
         free = self.numbers["nonunique_share"]
-        if free > 0 and name not in (*OF_PROJECTIONS, "capacity", "capacity_se"):
+        if free > 0 and name not in (*OF_PROJECTIONS, *OF_POINTS, "capacity", "capacity_se"):
             said.append(f"other anchors are as good in {round(free * n)} of {n} draws")
         fewer = "; ".join(said)
         if isinstance(value, np.ndarray):
@@ -165,7 +164,9 @@ def manifold_geometry(
     pairs = dichotomy == "opposite_pairs"
     t = directions(n_t // 2 if pairs else n_t, of.units.shape[1], rng)
     t = np.repeat(t, 2, axis=0) if pairs else t
-    found = project(of, t, y, nearest=inactive == "support", margin=True, anchors=True, workers=workers)
+    found = project(
+        of, t, y, nearest=inactive == "support", margin=True, anchors=True, drop_rounding=True, workers=workers
+    )
     return geometry_of(found, inactive=inactive, paired=pairs, dichotomies=dichotomy, center=center)
 
 
@@ -208,6 +209,8 @@ def geometry_of(
         left_out_draws=float(n - kept),
         support=int(found.count.sum()) / kept,
         kkt=float(found.residual.max()),
+        dropped_directions=float(found.directions.dropped),
+        doubtful_directions=float(found.directions.doubtful),
     )
     _scale_back(result, of.exponent)
     if len(other) <= FEW * kept:
@@ -217,7 +220,7 @@ def geometry_of(
         reason = "inside_cone"
         note = f"t is inside the cone in {inside} of {kept} draws, where many anchors are as good: these are one choice"
     chosen = _missing(of, reason, note, *asked)
-    stays = {name: result[name] for name in (*OF_PROJECTIONS, "capacity", "capacity_se")}
+    stays = {name: result[name] for name in (*OF_PROJECTIONS, *OF_POINTS, "capacity", "capacity_se")}
     return replace(chosen, numbers={**chosen.numbers, **stays})
 
 
@@ -273,8 +276,8 @@ def _with_nearest(found: Projections) -> Support:
 def _own_products(found: Projections, count: Integers, members: Integers, weights: Floats) -> Floats:
     """S S' (draw, manifold, manifold) of any supports."""
     of, own = found.of, np.empty(found.own.shape)
-    if found.gram is not None:
-        kernel.own_products(found.gram, count, members, weights, of.owner, own)
+    if of.gram is not None:
+        kernel.own_products(of.gram, count, members, weights, of.owner, own)
         return own
     for q, k in enumerate(count):  # too many points for all their products: those of one support after the other
         rows, one = members[q, :k], slice(q, q + 1)

@@ -82,6 +82,14 @@ _BESIDE = {
             long_name="draws that count in no mean",
             attributes={"comment": "not solved to a KKT residual of 1e-9: above 5 % everything is missing"},
         ),
+        "dropped_directions": Beside(
+            long_name="directions that only the rounding of the recorded numbers made",
+            attributes={"comment": "left out of the points where a draw depends on them"},
+        ),
+        "doubtful_directions": Beside(
+            long_name="directions that may be rounding of the recorded numbers",
+            attributes={"comment": "not left out: there is no gap between them and the others"},
+        ),
     },
     "dimension": {"manifold_dimension": Beside(("manifold",), "effective dimension of each manifold")},
     "radius": {"manifold_radius": Beside(("manifold",), "effective radius of each manifold")},
