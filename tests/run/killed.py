@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from waterjar import Recorder, Storage
+from waterjar import Recorder, Storage, judge_examples
 
 
 def step_values(step: int) -> dict[str, np.ndarray]:
@@ -22,6 +22,20 @@ def step_values(step: int) -> dict[str, np.ndarray]:
         "loss": rng.random(2) if step % 3 else np.array([np.nan, 1.0]),
         "features": rng.random((2, 50, 20), dtype=np.float32),
         "weights": rng.random(2000, dtype=np.float32),
+    }
+
+
+def more_values(step: int) -> dict[str, np.ndarray]:
+    """What schema 2 has beside."""
+    rng = np.random.default_rng([step, 2])
+    logits = {name: rng.normal(size=(size, 3)).astype(np.float32) for name, size in (("a", 50), ("b", 20))}
+    return {
+        "logits": logits,
+        "examples": judge_examples(logits, {name: np.zeros(len(one), int) for name, one in logits.items()}),
+        "monitor": {"anything": rng.random()},
+        "cls": rng.random((2, 50, 2, 3, 4), dtype=np.float32),
+        "map": rng.random((2, 50, 4, 4), dtype=np.float32),
+        "streams": rng.random((2, 50, 2, 3), dtype=np.float32),
     }
 
 
@@ -36,15 +50,24 @@ def main(path: Path, steps: int, mode: str) -> None:
     ) as recorder:
         recorder.once("probe_samples", label=np.arange(100).reshape(2, 50))
         for step in range(recorder.last_step + 1, steps):
-            values = step_values(step)
-            shot = {"features": {"l": values["features"]}, "weights": {"w": values["weights"]}}
+            values, more = step_values(step), more_values(step)
+            shot = {
+                "features": {"l": values["features"]}, "weights": {"w": values["weights"]},
+                "outputs": {"logits": more["logits"]}, "attention": {"cls": more["cls"]},
+                "attribution": {"saliency": more["map"]}, "streams": {"logits": more["streams"]},
+            }  # fmt: skip
             performance = {"accuracy": values["accuracy"]}
             if step >= 2:
                 performance["loss"] = values["loss"]
             train = {"loss": step} if step % 2 else None
-            recorder.log(epoch=step, performance=performance, train=train, snapshot=shot if mode == "unit" else None)
+            recorder.log(
+                epoch=step, performance=performance, train=train, examples=more["examples"], monitor=more["monitor"],
+                probes={"sharpness": step} if step % 4 == 0 else None, snapshot=shot if mode == "unit" else None,
+            )  # fmt: skip
             if mode == "checkpoint":
                 recorder.snapshot(**shot)
+                if step == 7:
+                    recorder.event("note", "seven", level="warning", repeat=0)
                 draft = marker.with_suffix(".draft")
                 draft.write_text(str(step))
                 draft.replace(marker)

@@ -51,10 +51,7 @@ BAD: dict[str, tuple[Call, str]] = {
     "array for a group": (lambda r: r.log(epoch=9, performance=np.ones(2)), "a mapping name -> values"),  # type: ignore[arg-type]
     "array for a snapshot": (lambda r: r.log(epoch=9, snapshot=np.ones(2)), "snapshot=ndarray: expected a mapping"),  # type: ignore[arg-type]
     "empty features": (lambda r: r.log(epoch=9, snapshot={"features": {}}), r"log\(\) got no values"),
-    "fingerprints by set": (
-        lambda r: r.snapshot(streams={"fingerprint": {"a": [1], "b": [1]}}),
-        "is given by eval_set",
-    ),
+    "streams by set": (lambda r: r.snapshot(streams={"fingerprint": {"a": [1], "b": [1]}}), "is given by eval_set"),
     "masked array": (lambda r: r.log(epoch=9, train={"loss": np.ma.array([1], mask=[1])}), "a masked array"),
     "beyond 2**53": (lambda r: r.log(epoch=9, train={"loss": 2**53 + 1}), r"beyond 2\*\*53"),
     "nothing": (lambda r: r.log(epoch=9), r"log\(\) got no values"),

@@ -19,7 +19,7 @@ from recording import content, root_of
 
 SCRIPT = Path(__file__).with_name("killed.py")
 sys.path.insert(0, str(SCRIPT.parent))
-from killed import main, step_values  # noqa: E402
+from killed import main, more_values, step_values  # noqa: E402
 
 STEPS = 40
 
@@ -57,6 +57,21 @@ def check_visible(path: Path, completed: int, mode: str) -> None:
             np.testing.assert_array_equal(found, step_values(int(step))["features"])
             weights = tree["weights/weights"].sel(snapshot=step).values[0]
             np.testing.assert_array_equal(weights, step_values(int(step))["weights"])
+            more = more_values(int(step))
+            np.testing.assert_array_equal(tree["attention/cls"].sel(snapshot=step).values[0], more["cls"])
+            np.testing.assert_array_equal(tree["attribution/saliency/map"].sel(snapshot=step).values[0], more["map"])
+            np.testing.assert_array_equal(tree["streams/logits"].sel(snapshot=step).values[0], more["streams"])
+            logits = np.concatenate(list(more["logits"].values())).astype(np.float16)
+            np.testing.assert_array_equal(tree["outputs/logits"].sel(snapshot=step).values[0], logits)
+    examples, monitor, probes = (tree[key].to_dataset() for key in ("examples", "monitor", "probes/sharpness"))
+    for step in data.step.values:
+        more = more_values(int(step))
+        margin = np.concatenate(list(more["examples"]["margin"].values())).astype(np.float16)
+        np.testing.assert_array_equal(examples.margin.sel(step=step).values[0], margin)
+        right = np.concatenate(list(more["examples"]["correct"].values()))
+        np.testing.assert_array_equal(examples.correct.sel(step=step).values[0], right)
+        assert monitor.anything.sel(step=step).item() == more["monitor"]["anything"]
+    assert probes.step.values.tolist() == [step for step in data.step.values if step % 4 == 0]
 
 
 def kill_and_resume(tmp_path: Path, mode: str, kills: int, seed: int) -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from waterjar import WaterjarError
+from waterjar.run.index import Entry
 from waterjar.run.query import check_keys, parse
-from waterjar.run.study import Entry
 
 RUNS = [
     Entry(name, f"id{name}", "cell", status, seeds, config, {}, None)

@@ -13,7 +13,7 @@ from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, t
 from waterjar.run.shown import shown_settings, visible
 
 if TYPE_CHECKING:
-    from waterjar.run.study import Entry
+    from waterjar.run.index import Entry
 
 NAME = "ls"
 _MOST_COLUMNS = 6

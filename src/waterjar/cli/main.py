@@ -18,6 +18,7 @@ from waterjar.cli import (
     export,
     import_,
     ls,
+    migrate,
     new,
     plot,
     report,
@@ -36,7 +37,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (new, run, ls, show, diagnose, compare, sensitivity, plot, report, export, import_, verify, doctor):
+for module in (
+    new,
+    run,
+    ls,
+    show,
+    diagnose,
+    compare,
+    sensitivity,
+    plot,
+    report,
+    export,
+    import_,
+    migrate,
+    verify,
+    doctor,
+):
     app.command(name=module.NAME)(module.command)
 
 

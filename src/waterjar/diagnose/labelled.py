@@ -102,7 +102,7 @@ def stamp(dataset: xr.Dataset, family: Family, settings: BaseModel, study: Study
         "family": family.name,
         "versions": family.versions,
         "settings": json.dumps(dump(settings), sort_keys=True),
-        "root_hashes": json.dumps({entry.name: entry.root_hash for entry in study.entries}),
+        "root_hashes": json.dumps({entry.name: entry.root_hash for entry in (*study.entries, *study.probe_runs)}),
     }
 
 

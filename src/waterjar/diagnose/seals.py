@@ -43,7 +43,7 @@ def seal_states(
     folder = study.path
     known = _read(folder)
     believed = {name for name, mark in marks.items() if name in known and known[name].mark == mark} - set(again)
-    runs = {entry.name: entry for entry in study.entries}
+    runs = {entry.name: entry for entry in (*study.entries, *study.probe_runs)}
     new = {
         name: Found(mark, seal.verify(folder / name, study.open(runs[name])).state, now())
         for name, mark in marks.items()

@@ -112,7 +112,7 @@ class Diagnosis:
             "origin": self.origin,
             "passed_over": self.passed_over,
             "settings": {family: self.settings(family) for family in self.results},
-            "roots": {entry.name: entry.root_hash for entry in self.study.entries},
+            "roots": {entry.name: entry.root_hash for entry in (*self.study.entries, *self.study.probe_runs)},
         }
 
     def declared(self, name: str) -> Metric:
@@ -213,7 +213,7 @@ def diagnose(
             raise WaterjarError(f'{entry.progress["error"]}. Leave it out with --where "status != damaged"')
     named = families if only is None else [family.name for family in _named(only)]
     analysis = analysis_of(study, families=named, settings=settings, baseline=baseline, tests=tests)
-    marks = {entry.name: fingerprint(study.path / entry.name) for entry in study.entries}
+    marks = {entry.name: fingerprint(study.path / entry.name) for entry in (*study.entries, *study.probe_runs)}
     seals, checked = seal_states(study, marks, again=marks if fresh else ())
     diagnosis = Diagnosis(study, {}, {}, {}, seals, analysis, checked)
     for name in registry.families() if analysis.families is None else analysis.families:
@@ -266,7 +266,7 @@ def _measure(
     for i, unit in enumerate(units):
         watch(family.name, i, len(units))
         both = (*unit.runs, *(() if unit.baseline is None else unit.baseline.runs))
-        runs = {run.path.name: marks[run.path.name] for run in both}
+        runs = {name: marks[name] for run in both for name in (run.path.name, *run.probed_by)}
         key = piece_key(family, unit, runs, settings)
         parts = Parts(study.path / FOLDER / "parts" / key) if family.in_pieces else None
         told = functools.partial(_tell, watch, family.name, i, len(units))

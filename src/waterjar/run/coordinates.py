@@ -191,7 +191,7 @@ def advance(
         raise WaterjarError(
             f"step={found['step']} goes backwards: the last one is {last['step']}, {last['step'] + 1} would be next"
         )
-    for key in ("total_epoch", "effective_epoch", *(("epoch",) if same else ())):
+    for key in (*(("epoch",) if same else ()), "total_epoch", "effective_epoch"):
         if found[key] < last.get(key, 0.0):
             before = f"it was {last[key]} at step {last['step']}" if key in last else "it starts at 0"
             again = f". To train {name} once more, say visit={visit + 1}" if key == "epoch" else ""

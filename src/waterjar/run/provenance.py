@@ -37,9 +37,16 @@ def collect() -> dict[str, Any]:
     return {
         "versions": versions(),
         "numerics_version": NUMERICS_VERSION,
+        "threads": _threads(),
         "git": git_state(Path.cwd()),
         "host": host_class(),
     }
+
+
+def _threads() -> int | None:
+    """Threads of torch, if the training process has imported it: sums in another order round otherwise."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else int(torch.get_num_threads())
 
 
 def versions() -> dict[str, str]:

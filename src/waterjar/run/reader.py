@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from waterjar.errors import unknown_name
+from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.annotations import Annotations, read_annotations
 from waterjar.run.codec import Json
 from waterjar.run.disk import as_path
 from waterjar.run.manifest import read_manifest, read_root_hash, root_line
@@ -27,6 +29,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._root, self.root_digest = root_and_digest(path)
+        self._owners: dict[str, Run] = {}
 
     @property
     def attributes(self) -> Json:
@@ -93,8 +96,37 @@ class Run:
             raise DamagedError(self.path, f"{self.path} is damaged: its {ROOT} is not what was sealed")
         return digests
 
+    def with_probes(self, others: Sequence[Run]) -> Run:
+        """The same run with what probe runs recorded of it, under /probes; two that have one probe are an error."""
+        if not others:
+            return self
+        joined = copy.copy(self)
+        joined.__dict__ = {k: v for k, v in self.__dict__.items() if k not in ("nodes", "groups", "tree")}
+        joined._owners = {}
+        for other in others:
+            for key in other.nodes:
+                if key.partition("/")[0] != "probes":
+                    continue
+                if key != "probes" and (key in self.nodes or key in joined._owners):
+                    who = joined._owners.get(key, self).path.name
+                    raise WaterjarError(f"{other.path.name} and {who} both have /{key}: leave one of them out")
+                joined._owners.setdefault(key, other)
+        return joined
+
+    @property
+    def annotations(self) -> Annotations | None:
+        """What was added beside its sealed bytes, as it is now."""
+        return read_annotations(self.path)
+
+    @property
+    def probed_by(self) -> list[str]:
+        """Names of the probe runs that are joined to it."""
+        return list(dict.fromkeys(run.path.name for run in self._owners.values()))
+
     def array(self, key: str, region: Region | None = None) -> NDArray[Any]:
         """One array in memory, or a region of it, if its bytes are those that were sealed or recorded."""
+        if key in self._owners:
+            return self._owners[key].array(key, region)
         checks = None if self.status == "sealed" else self.attributes.get("checks", {}).get(key)
         return read_array(self.path, key, self.nodes[key], self.digests, region, checks)
 
@@ -103,10 +135,11 @@ class Run:
         """The root metadata, as of opening."""
         return self._root
 
-    @property
+    @cached_property
     def nodes(self) -> Json:
         """Path -> metadata of every group and array."""
-        return self._root["consolidated_metadata"]["metadata"]  # type: ignore[no-any-return]
+        own: Json = self._root["consolidated_metadata"]["metadata"]
+        return {**own, **{key: run.nodes[key] for key, run in self._owners.items()}} if self._owners else own
 
     @cached_property
     def groups(self) -> list[str]:

@@ -79,12 +79,17 @@ def close(store: LocalStore, writer: TreeWriter) -> str:
     return found
 
 
+def is_of_the_occasion(key: str) -> bool:
+    """Whether a file tells of when and where a run was made, and not of its numbers."""
+    return key.startswith(_OF_THE_OCCASION)
+
+
 def content_hash(digests: dict[str, str]) -> str:
     """Hash of the recorded numbers alone: equal for two runs with the same bits, whenever and wherever they ran.
 
     The root (provenance, times), /resources (seconds, memory) and the times of events are left out.
     """
-    lines = [f"{digests[key]}  {key}\n" for key in sorted(digests) if not key.startswith(_OF_THE_OCCASION)]
+    lines = [f"{digests[key]}  {key}\n" for key in sorted(digests) if not is_of_the_occasion(key)]
     return sha256("".join(lines).encode())
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +14,9 @@ import numpy as np
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
-from waterjar.run.coordinates import is_number
 from waterjar.run.disk import as_path, write_file
 from waterjar.run.identity import plain
+from waterjar.run.index import Entry, Index, damaged_entry, entry_of, read_index, write_index
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
 from waterjar.run.reader import Arrays, Run, read_group
@@ -31,36 +29,26 @@ from waterjar.run.yaml_text import read_yaml_file, write_yaml
 if TYPE_CHECKING:
     import xarray as xr
 
-INDEX = ".waterjar/index.json"
 DECLARED = ".waterjar/declared.json"
-_INDEX_VERSION = 2
 METHOD_KEYS = ("method", "strategy", "learner", "name")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What the index knows of a run, without opening it."""
-
-    name: str
-    run_id: str
-    cell_id: str
-    status: str
-    seeds: list[int]
-    config: dict[str, Any]
-    progress: dict[str, Any]
-    root_hash: str | None
-
-
-Index = dict[str, tuple[list[int], Entry]]
-"""run -> time, size and inode of its root when it was read, and what it said."""
-
-
 class Study:
-    """The runs below one directory. Cells (same config, other seeds) are joined along `repeat`."""
+    """The runs below one directory. Cells (same config, other seeds) are joined along `repeat`.
 
-    def __init__(self, path: Path, entries: list[Entry], opened: Mapping[str, Run] | None = None) -> None:
+    Probe runs, which looked into others, are none of `entries`: what they found stands under /probes of their source.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        entries: list[Entry],
+        opened: Mapping[str, Run] | None = None,
+        probe_runs: Sequence[Entry] = (),
+    ) -> None:
         self.path = path
         self.entries = entries
+        self.probe_runs = list(probe_runs)
         self._opened = opened
 
     def __len__(self) -> int:
@@ -109,7 +97,10 @@ class Study:
     def notes(self) -> list[str]:
         """What is wrong with the study's own files, and what follows from it."""
         fault = _read_declared(self.path)[1]
-        return [fault] if fault else []
+        there = {entry.root_hash for entry in self.entries}
+        lost = [entry for entry in self.probe_runs if entry.source not in there]
+        said = [f"{entry.name} looked into {entry.source[:12]}, which is not here: it is left out" for entry in lost]
+        return [*([fault] if fault else []), *said]
 
     @property
     def undeclared(self) -> list[str]:
@@ -126,22 +117,27 @@ class Study:
             return self
         opened: dict[str, Run] = {}
         entries = []
-        for entry in self.entries:
+        for entry in (*self.entries, *self.probe_runs):
             try:
                 opened[entry.name] = (read or {}).get(entry.name) or Run(self.path / entry.name)
                 entries.append(entry_of(opened[entry.name]))
             except WaterjarError as error:
-                entries.append(_damaged(entry.name, error))
-        return Study(self.path, entries, opened)
+                entries.append(damaged_entry(entry.name, error))
+        return Study(self.path, *_parted(entries, opened))
 
     def open(self, entry: Entry) -> Run:
-        """A run of the study: as it was when the study was confirmed, else as it is now."""
+        """A run of the study: as it was when the study was confirmed, else as it is now. Its probe runs are joined."""
         opened = self._opened or {}
-        return opened[entry.name] if entry.name in opened else Run(self.path / entry.name)
+        found = opened[entry.name] if entry.name in opened else Run(self.path / entry.name)
+        return found.with_probes([self.open(other) for other in self.probes_of(entry)])
+
+    def probes_of(self, entry: Entry) -> list[Entry]:
+        """The probe runs that looked into a run."""
+        return [other for other in self.probe_runs if entry.root_hash and other.source == entry.root_hash]
 
     def run(self, name: str) -> Run:
         """One run by the name of its directory or by its run_id."""
-        for entry in self.entries:
+        for entry in (*self.entries, *self.probe_runs):
             if name in (entry.name, entry.run_id):
                 return self.open(entry)
         raise unknown_name(f"{self.path}: run", name, [entry.name for entry in self.entries])
@@ -151,7 +147,7 @@ class Study:
         from waterjar.run.query import parse  # noqa: PLC0415 - the query language imports Entry
 
         test = parse(condition) if isinstance(condition, str) else condition
-        return Study(self.path, [entry for entry in self.entries if test(entry)], self._opened)
+        return Study(self.path, [entry for entry in self.entries if test(entry)], self._opened, self.probe_runs)
 
     def load(self, group: str = "performance") -> dict[str, xr.Dataset]:
         """cell_id -> a group of all its runs in memory, joined along `repeat`.
@@ -280,7 +276,7 @@ def _opened(folder: Path) -> tuple[Study, dict[str, Run]]:
         raise WaterjarError(f"{folder} is not a directory: give the directory that holds the runs")
     if (folder / ROOT).exists():
         raise WaterjarError(f"{folder} is a run itself: open it with open_run, or give the directory above it")
-    known = _read_index(folder)
+    known = read_index(folder)
     fresh: Index = {}
     read: dict[str, Run] = {}
     with os.scandir(folder) as items:
@@ -299,12 +295,19 @@ def _opened(folder: Path) -> tuple[Study, dict[str, Run]]:
                 except NotARunError:
                     continue
                 except WaterjarError as error:
-                    fresh[item.name] = (stamp, _damaged(item.name, error))
+                    fresh[item.name] = (stamp, damaged_entry(item.name, error))
     if fresh != known:
-        _write_index(folder, fresh)
+        write_index(folder, fresh)
     names = [name for name in _read_declared(folder)[0] if name in fresh]
     names += sorted(set(fresh) - set(names))
-    return Study(folder, [fresh[name][1] for name in names]), read
+    return Study(folder, *_parted([fresh[name][1] for name in names])), read
+
+
+def _parted(
+    entries: Sequence[Entry], opened: Mapping[str, Run] | None = None
+) -> tuple[list[Entry], Mapping[str, Run] | None, list[Entry]]:
+    """Runs that were trained, and those that looked into others, as a Study takes them."""
+    return [one for one in entries if not one.source], opened, [one for one in entries if one.source]
 
 
 def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
@@ -327,17 +330,6 @@ def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
     return picked
 
 
-def entry_of(run: Run) -> Entry:
-    """What an index keeps of a run, from the run itself."""
-    about = {key: run.attributes[key] for key in ("run_id", "cell_id", "status", "seeds", "config", "progress")}
-    return Entry(run.path.name, **about, root_hash=run.root_hash)
-
-
-def _damaged(name: str, error: WaterjarError) -> Entry:
-    """A run that cannot be read: it must show among the others, and must not hide them."""
-    return Entry(name, "", f"damaged {name}", "damaged", [], {}, {"step": -1, "error": str(error)}, None)
-
-
 def _read_declared(folder: Path) -> tuple[list[str], str]:
     """The runs that a study's declaration asks for, in its order, and what is wrong with the list; empty without."""
     try:
@@ -352,31 +344,3 @@ def _read_declared(folder: Path) -> tuple[list[str], str]:
         why = error.strerror if isinstance(error, OSError) else error
         return [], f"{folder / DECLARED} is damaged and ignored, runs come by name: {why}"
     return list(dict.fromkeys(names)), ""
-
-
-def _read_index(folder: Path) -> Index:
-    """The index is a cache: whatever is wrong with it, the runs themselves tell."""
-    try:
-        index = unpack(read_file(folder, INDEX))
-        if index["version"] != _INDEX_VERSION:
-            return {}
-        found = {name: (stamp, Entry(**about)) for name, (stamp, about) in index["runs"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}
-    return found if all(_is_sound(entry) and entry.name == name for name, (_, entry) in found.items()) else {}
-
-
-def _is_sound(entry: Entry) -> bool:
-    """Whether what an index says of a run has the types that it must have."""
-    texts = (entry.run_id, entry.cell_id, entry.status, entry.root_hash or "")
-    known = type(entry.progress) is dict and type(entry.progress.get("step")) is int and type(entry.config) is dict
-    known = known and is_number(entry.progress.get("total_epoch", 0))
-    seeds = type(entry.seeds) is list and all(type(seed) is int for seed in entry.seeds)
-    return known and seeds and all(isinstance(text, str) for text in texts)
-
-
-def _write_index(folder: Path, runs: Index) -> None:
-    kept = {name: (stamp, vars(entry)) for name, (stamp, entry) in runs.items()}
-    # a study on a full or read-only disk, or with a folder whose name is not Unicode, opens all the same
-    with contextlib.suppress(WaterjarError, UnicodeEncodeError):
-        write_file(folder / INDEX, pack({"version": _INDEX_VERSION, "runs": kept}), sync=False)

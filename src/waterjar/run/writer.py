@@ -139,7 +139,7 @@ class TreeWriter:
                 attributes["units"] = TIME_UNITS
             self._add_series(group, key, (), (), _COLUMNS[key], attributes)
         if dim != "event":
-            self._mark_coordinates(name, list(columns))
+            self.mark_coordinates(name, list(columns))
         return group
 
     def _add_series(
@@ -254,7 +254,7 @@ class TreeWriter:
                 if f"{group}/{key}" not in self.nodes:
                     array = np.asarray(values, dtype=object if isinstance(values[0], str) else np.int64)
                     self.put_static(group, key, array, (dim,), {"long_name": long_name}, is_label=True)
-            self._mark_coordinates(group, [key for key in labels if key != dim])
+            self.mark_coordinates(group, [key for key in labels if key != dim])
 
     def put_layers(self, table: LayerTable) -> None:
         """Write which stretch of the parameters belongs to which layer."""
@@ -269,7 +269,7 @@ class TreeWriter:
             array = np.asarray(values, dtype=object if isinstance(values[0], str) else np.int64)
             self.put_static("weights", key, array, ("layer",), {"long_name": long_name}, is_label=True)
         self.attributes["layers"] = list(table.layers)
-        self._mark_coordinates("weights", [key for key in columns if key != "layer"])
+        self.mark_coordinates("weights", [key for key in columns if key != "layer"])
 
     def check_layers(self, table: LayerTable) -> None:
         """Refuse parameters that are not those of the first snapshot."""
@@ -278,7 +278,8 @@ class TreeWriter:
             other = sorted(set(known) ^ set(table.layers)) or "the same in another order"
             raise WaterjarError(f"weights has other layers than before: {other}")
 
-    def _mark_coordinates(self, group: str, keys: Sequence[str]) -> None:
+    def mark_coordinates(self, group: str, keys: Sequence[str]) -> None:
+        """Say which arrays of a group are coordinates, beside those that are known to be."""
         node = self._group_node(group)
         listed = node["attributes"].get("coordinates", "").split()
         new = [*listed, *(key for key in keys if key not in listed)]

@@ -16,7 +16,8 @@ from waterjar.diagnose.analysis import Analysis
 from waterjar.diagnose.registry import families, find_metric
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import UnwrittenError, WaterjarError
-from waterjar.run.study import Entry, Study
+from waterjar.run.index import Entry
+from waterjar.run.study import Study
 from waterjar.view import figures
 from waterjar.view.figures._series import has_course
 from waterjar.view.results import Source, study_of

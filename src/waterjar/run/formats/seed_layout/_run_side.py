@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
 from waterjar.run.reader import Arrays, Run, read_group
-from waterjar.run.schema import JOINT, REASON, REASONS
+from waterjar.run.schema import JOINT, REASON, REASONS, STEP_COORDINATES
 
 Array = NDArray[Any]
 NOT_RECORDED = REASONS.index("not_recorded")
@@ -143,7 +143,7 @@ def left_behind(run: Run, kept: Sequence[Steps], performance: Group, used: Mappi
         "layer_stop",
         "layer_shape",
     }
-    stamps = {"step", "snapshot", "train_task", "train_task_index", "epoch", "total_epoch", "effective_epoch"}
+    stamps = {"step", "snapshot", *STEP_COORDINATES}
     lost: dict[str, list[str]] = {}
     for key, node in nodes.items():
         group, _, name = key.rpartition("/")
