@@ -7,11 +7,17 @@ With x[s, i] = mu + seed[s] + sample[i] + rest[s, i] the variance of the mean ov
 
 (random effects, one value a cell: Searle, Casella & McCulloch, "Variance Components", 1992, ch. 4; of benchmarks,
 Bouthillier et al., "Accounting for variance in machine learning benchmarks", 2021). A component that comes out negative
-is 0. The degrees of freedom are Satterthwaite's (1946). Seeds pooled as if their answers were independent would leave
-out what they have in common: three seeds on the same 1,000 images are not 3,000 images.
+is 0. The degrees of freedom are Satterthwaite's (1946), of all three mean squares. Seeds pooled as if their answers
+were independent would leave out what they have in common: three seeds on the same 1,000 images are not 3,000 images.
 
-Coverage of a nominal 95 % interval of a share, 1,000 simulated studies each (tests/stats/test_crossed.py prints it):
-see docs/diagnostics.md.
+Coverage of a nominal 95 % interval of an accuracy, 1,000 simulated studies each (tests/stats/test_crossed.py), of 0.6
+and 0.9, seeds that differ not at all, a little and much:
+
+| seeds | 100 samples | 1,000 samples |
+|-------|-------------|---------------|
+| 3     | 94 - 97 %   | 93 - 97 %     |
+| 5     | 95 - 97 %   | 93 - 97 %     |
+| 10    | 94 - 96 %   | 94 - 95 %     |
 """
 
 from __future__ import annotations
@@ -83,7 +89,7 @@ def crossed_interval(
             low, high = (0.0, 1 - tail) if mean == 0 else (tail, 1.0)
             return found(low, high, float("nan"), float("nan"))
         return found(*nothing, "all values are equal: there is no spread to judge by")
-    free = _satterthwaite(squares, parts, df)
+    free = sum(parts) ** 2 / sum(square**2 / own for square, own in zip(squares, df, strict=True))
     half = float(-special.stdtrit(free, (1 - confidence) / 2) * np.sqrt(variance))
     share = (parts[0] + rest) / sum(parts)
     return found(*_bounds(mean, half, within), share, free)
@@ -98,16 +104,6 @@ def _mean_squares(table: npt.NDArray[np.float64]) -> tuple[tuple[float, float, f
     sums = (samples * ((rows - mean) ** 2).sum(), seeds * ((columns - mean) ** 2).sum(), (rest**2).sum())
     of_seeds, of_samples, of_rest = (float(total) / free for total, free in zip(sums, df, strict=True))
     return (of_seeds, of_samples, of_rest), df
-
-
-def _satterthwaite(
-    squares: tuple[float, float, float], parts: tuple[float, float, float], df: tuple[int, int, int]
-) -> float:
-    """Degrees of freedom of the sum that the variance is; a component that is 0 takes no part."""
-    with_seeds, with_samples = parts[0] > 0, parts[1] > 0
-    weights = (float(with_seeds), float(with_samples), 1.0 - with_seeds - with_samples)
-    below = sum((w * square) ** 2 / d for w, square, d in zip(weights, squares, df, strict=True))
-    return float(sum(parts) ** 2 / below)
 
 
 def _bounds(mean: float, half: float, within: tuple[float, float] | None) -> tuple[float, float]:

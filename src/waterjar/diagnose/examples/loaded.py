@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.over_seeds import over_seeds
 from waterjar.diagnose.registry import Metric
-from waterjar.diagnose.result import NO_BASELINE, NO_RUN, RUN_ENDED, UNDEFINED, Codes, Result
+from waterjar.diagnose.result import NO_BASELINE, NO_RUN, RUN_ENDED, UNDEFINED, Codes, Floats, Result
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
 from waterjar.stats.crossed import crossed_interval
+from waterjar.stats.intervals import UNBOUNDED
 
 Placed = Iterator[tuple[Any, tuple[Any, ...]]]
 _ENDS = {
@@ -44,6 +46,7 @@ class LoadedCell(Loaded):
         axes = {
             "example": ("example", first.labels, about),
             "example_set": ("example", first.set_names.astype(object), {"long_name": "set of the example"}),
+            "example_judged": ("example", first.judged, {"long_name": "whether the number per seed is over it, too"}),
             "eval_set": ("eval_set", np.array(first.sets, object), {"long_name": "set of examples"}),
         }
         super().__init__(unit, axes, {"judged_sets": ", ".join(dict.fromkeys(first.set_names[first.judged].tolist()))})
@@ -87,11 +90,15 @@ class LoadedCell(Loaded):
         if LastAnswers in wanted:
             yield self.answers, ()
         if AnswerPair in wanted:
-            for place, pair in enumerate(self._pairs()):
+            for place, pair in enumerate(self.pairs):
                 yield pair, (place,)
 
+    @cached_property
+    def pairs(self) -> list[AnswerPair]:
+        """(repeat,): every seed beside the same seed of the baseline."""
+        return list(self._pairs())
+
     def _pairs(self) -> Iterator[AnswerPair]:
-        """Every seed beside the same seed of the baseline."""
         base = self.unit.baseline
         partners: dict[int, tuple[RunExamples, int]] = {}
         if base is not None and not self.unit.is_baseline:
@@ -157,33 +164,49 @@ class LoadedCell(Loaded):
         return found
 
     def close(self, found: Variables) -> Variables:
-        """The accuracy over seeds and samples."""
-        answers, level = self.answers, self.settings.confidence
+        """Accuracy and gain over seeds and samples, where all seeds were asked the same ones."""
+        answers = self.answers
         there = answers.reasons == 0
-        crossed = there.sum() > 1 and len(set(answers.groups[there].tolist())) == 1
-        numbers: dict[str, float]
-        if crossed:
-            one = crossed_interval((answers.right[there] == 1).astype(np.float64), confidence=level, within=(0, 1))
-            numbers = {"mean": one.estimate, "low": one.low, "high": one.high, "seed_share": one.seed_share}
-            method = one.method
-        else:  # every seed has samples of its own: these are part of what differs between seeds
-            shares = np.where(there, (answers.right == 1).mean(1), np.nan)
-            told = over_seeds(shares, [REASONS[code] for code in answers.reasons], level, (0.0, 1.0))
-            numbers = {"mean": told.mean, "low": told.low, "high": told.high, "seed_share": np.nan}
-            method = told.interval
-        made: Variables = {}
-        nothing = _most(answers.reasons) if not there.any() else UNDEFINED
-        for end, words in _ENDS.items():
-            value = np.array(float(numbers[end]))
-            about = {"long_name": f"example_accuracy: {words}", "units": "1"}
-            code = np.array(nothing * np.isnan(value), np.uint8)
-            made |= variable(f"example_accuracy_{end}", [], value, code, about)
-        texts = {"interval": method, "baseline": "" if self.unit.baseline is None else self.unit.baseline.title}
-        names = {"interval": "example_accuracy_interval", "baseline": "example_baseline"}
-        for key, text in texts.items():
-            made[names[key]] = xr.Variable([], np.array(text, object), {"long_name": names[key].replace("_", " ")})
+        same = len(set(answers.groups[there].tolist())) == 1
+        right = (answers.right == 1).astype(np.float64)
+        made = self._bounded("example_accuracy", right[there], right.mean(1), answers.reasons, same, (0.0, 1.0))
+        pairs = self.pairs
+        gains = [np.asarray(one.learner == 1, np.float64) - (one.baseline == 1) for one in pairs]
+        codes = np.array([0 if one.missing is None else one.missing.code for one in pairs], np.uint8)
+        kept = [gain for gain, code in zip(gains, codes, strict=True) if code == 0]
+        stacked = np.stack(kept) if same and kept else np.empty((len(kept), 0))
+        means = np.array([gain.mean() for gain in gains])
+        made |= self._bounded("mcnemar_gain", stacked, means, codes, same, None)
+        baseline = "" if self.unit.baseline is None else self.unit.baseline.title
+        words = {"long_name": "name of the cell that gains and errors are held against; empty for none"}
+        made["example_baseline"] = xr.Variable([], np.array(baseline, object), words)
+        made["same_examples"] = xr.Variable(
+            [], np.array(same), {"long_name": "whether all seeds have the same examples"}
+        )
         return made
 
+    def _bounded(
+        self, name: str, table: Floats, means: Floats, codes: Codes, same: bool, within: tuple[float, float] | None
+    ) -> Variables:
+        """`<name>_mean`, `_low`, `_high`, `_seed_share` and `_interval`, from (seed, sample) of seeds with a value.
 
-def _most(codes: Codes) -> int:
-    return int(np.bincount(codes).argmax())
+        Where every seed has samples of its own, these are part of what differs between seeds: the interval is t.
+        """
+        level = self.settings.confidence
+        if same and len(table) > 1:
+            one = crossed_interval(table, confidence=level, within=within)
+            numbers, method = (one.estimate, one.low, one.high, one.seed_share), one.method
+        else:
+            told = over_seeds(
+                np.where(codes > 0, np.nan, means), [REASONS[code] for code in codes], level, within or UNBOUNDED
+            )
+            numbers, method = (told.mean, told.low, told.high, np.nan), told.interval
+        made: Variables = {}
+        nothing = UNDEFINED if len(table) else int(np.bincount(codes).argmax())
+        for (end, words), number in zip(_ENDS.items(), numbers, strict=True):
+            value = np.array(float(number))
+            about = {"long_name": f"{name}: {words}", "units": "1"}
+            made |= variable(f"{name}_{end}", [], value, np.array(nothing * np.isnan(value), np.uint8), about)
+        words = f"{name}: how the mean is bounded; crossed: over seeds and samples"
+        made[f"{name}_interval"] = xr.Variable([], np.array(method, object), {"long_name": words})
+        return made
