@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 TITLE = "Which examples are forgotten"
 CAPTION = (
     "Examples of each learner, sorted: left by how often they were forgotten, right by the epoch at which they were "
-    "learned. A line ends where examples begin that were never learned; the legend counts those that no seed learned, and "
-    "those that none forgot."
+    "learned. A line ends where examples begin that were never learned; the legend counts those that no seed learned, "
+    "and those that none forgot."
 )
 NEEDS = ("examples",)
 METRICS = ("forgetting_events", "first_learned")
