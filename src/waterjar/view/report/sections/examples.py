@@ -55,12 +55,8 @@ def _lead(frame: pd.DataFrame) -> str:
     for cell, part in frame[frame["metric"] == METRICS[0]].groupby("cell", sort=False):
         about = part.iloc[0]
         forgotten = int(part.loc[part["value"] > 0, "examples"].sum())
-        said.append(f"{cell or 'all runs'} {forgotten} ({about['never']})")
-    total = " or ".join(map(str, sorted(set(frame["total"]))))
-    return (
-        f"Of {total} examples that were looked at, so many were forgotten at least once, and in brackets never "
-        f"learned at all: {', '.join(said)}."
-    )
+        said.append(f"{cell or 'all runs'} {forgotten} of {about['total']} ({about['never']} never learned)")
+    return f"Examples that were learned and forgotten again, by one seed or more: {', '.join(said)}."
 
 
 def _panel(part: pd.DataFrame, metric: str, model: Model) -> dict[str, Any]:
@@ -123,4 +119,5 @@ def _intervals(model: Model) -> list[Block]:
 def _text(mean: float, low: float, high: float) -> str:
     if np.isnan(mean):
         return "–"
-    return f"{mean:.3f}" if np.isnan(low) else f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+    text = f"{mean:.3f}" if np.isnan(low) else f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+    return text.replace("-", "−")
