@@ -32,6 +32,9 @@ LEARNERS = {
     "ewc_on": ("sequential", 0.76, 2.1, 0.50, 0.20, 41.0),
     "derpp": ("sequential", 0.84, 1.7, 0.62, 0.55, 61.0),
 }
+EXAMPLES = 200
+EASE = {name: np.random.default_rng(11 + task).random(EXAMPLES) for name, task in list(SETS.items())[:2]}
+"""How soon an example is learned: it is right where accuracy, and a little luck, exceed this."""
 CENTRES = np.random.default_rng(7).normal(size=(4, 32))
 
 
@@ -80,6 +83,7 @@ def record(path: Path, name: str, seed: int) -> None:
                     train_task=task,
                     epoch=epoch,
                     performance={"accuracy": accuracy, "macro_accuracy": accuracy},
+                    examples=examples(rng, accuracy),
                     train={"patched_images": 50.0 * (task != "t1")},
                     resources={
                         "seconds": seconds / (epochs + 1) * (1 + 0.1 * rng.random()),
@@ -88,6 +92,14 @@ def record(path: Path, name: str, seed: int) -> None:
                     },
                     snapshot={"features": {"penultimate": features(rng, task, epoch)}, "weights": {"w": weights}},
                 )
+
+
+def examples(rng: np.random.Generator, accuracy: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
+    """Of the sets of all samples: which examples are right, the easy ones first, and by how much."""
+    margin = {}
+    for (name, ease), level in zip(EASE.items(), accuracy[:2], strict=True):
+        margin[name] = 8 * (level - ease + 0.12 * rng.normal(size=EXAMPLES) * (level > 0))[None]
+    return {"margin": margin, "correct": {name: values > 0 for name, values in margin.items()}}
 
 
 def features(rng: np.random.Generator, task: str, epoch: int) -> np.ndarray:

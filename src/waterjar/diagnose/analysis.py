@@ -37,7 +37,7 @@ WORDS = {
 """Other names of keys of the section."""
 _PAIRED, _UNPAIRED = ("paired_t", "wilcoxon"), ("welch", "mann_whitney")
 """Tests that are of one kind of values alone; a permutation test is of both."""
-SHARED = ("chance",)
+SHARED = ("baseline", "chance", "confidence")
 """Settings that mean the same in every family that has them: a bare name is given to all of these."""
 
 

@@ -49,6 +49,7 @@ Chance = Annotated[
     _Chance | tuple[_Chance, ...] | None,
     Expected("a number in [0, 1), as 1 / (number of classes), or a list of one for every task"),
 ]
+CellName = Annotated[str, Expected("a scenario, or the name of a cell")]
 Names = Annotated[
     tuple[str, ...],
     Field(min_length=1),

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab import shortcuts
@@ -112,8 +122,33 @@ class Training(BaseModel):
     precision: Precision = "float32"
 
 
-class Recording(BaseModel):
-    """What is kept beside accuracies: features of some layers, and weights, every so many epochs."""
+class ExampleRecording(BaseModel):
+    """Whether single examples are kept. A run that keeps none has the identity that it had before there were any."""
+
+    model_config = _STRICT
+
+    examples: bool = False
+    """Whether every example of every evaluation set is kept at every evaluation: right or wrong, and its margin."""
+    train_examples: Number = 0
+    """With `examples`, so many training images of each task as well (all, where it has fewer), not augmented."""
+
+    @model_validator(mode="after")
+    def _train_examples_are_examples(self) -> Self:
+        if self.train_examples and not self.examples:
+            raise ValueError(
+                f"train_examples is {self.train_examples}, and no examples are recorded: expected examples: true, too"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        known = ExampleRecording.model_fields
+        plain: dict[str, Any] = serialise(self)
+        return {key: value for key, value in plain.items() if key not in known or value != known[key].default}
+
+
+class Recording(ExampleRecording):
+    """What is kept beside accuracies: single examples, and features of some layers and weights every so many epochs."""
 
     model_config = _STRICT
 

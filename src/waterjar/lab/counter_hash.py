@@ -117,6 +117,15 @@ def permutation(count: int, *words: Word) -> NDArray[np.int64]:
     return np.argsort(hash_words(*words, np.arange(count, dtype=np.int64)), kind="stable").astype(np.int64)
 
 
+def fixed_choice(rows: NDArray[np.int64], ids: NDArray[np.integer], count: int, name: str) -> NDArray[np.int64]:
+    """Those `count` of some rows whose sample ids have the smallest hashes, sorted: the same ones whoever asks.
+
+    >>> fixed_choice(np.array([3, 5, 9]), np.array([7, 8, 9]), 5, "doctest").tolist()
+    [3, 5, 9]
+    """
+    return np.sort(rows[np.argsort(hash_words(name, ids), kind="stable")[:count]])
+
+
 def epoch_order(seed: int, task: int | str, epoch: int, count: int) -> NDArray[np.int64]:
     """The order in which one epoch of one task visits its `count` samples.
 

@@ -16,6 +16,7 @@ from waterjar.lab.augmentation import normalise, to_float
 from waterjar.lab.networks import Network
 from waterjar.lab.shortcuts import Fill, Split, inject_where, mask_random_region
 from waterjar.lab.tasks import Experiment, Rows
+from waterjar.run.schema import TRAIN
 
 Treatment = Literal["clean", "planted", "patched", "masked", "random_mask"]
 """clean: as it is; planted: the shortcut where the sample carries it; patched: the shortcut in every image;
@@ -117,6 +118,9 @@ class Tally:
     loss: float
     broken: int = 0
     """Samples whose logits are not finite: an argmax over them means nothing."""
+    logits: tuple[NDArray[np.float32], ...] = ()
+    """(sample, class) of each batch, and its labels, where they are kept."""
+    labels: tuple[Rows, ...] = ()
 
     def __add__(self, other: Tally) -> Tally:
         """The tally of both sets together."""
@@ -126,24 +130,40 @@ class Tally:
             self.right_in_task + other.right_in_task,
             self.loss + other.loss,
             self.broken + other.broken,
+            self.logits + other.logits,
+            self.labels + other.labels,
         )
 
 
 def evaluate(
-    network: Network, experiment: Experiment, scale: Normalisation, device: str, fill: Fill, batch: int = 250
+    network: Network,
+    experiment: Experiment,
+    scale: Normalisation,
+    device: str,
+    fill: Fill,
+    batch: int = 250,
+    *,
+    keep: bool = False,
+    train: Sequence[EvaluationSet] = (),
 ) -> dict[str, Tally]:
-    """Show every set to the network, in evaluation mode; the network is left as it was."""
+    """Show every set to the network, in evaluation mode; the network is left as it was.
+
+    `keep` the logits? Those of `train` are shown too, and are one set of that name.
+    """
     was_training = network.training
     network.eval()
     try:
         with torch.inference_mode():
             tallies = {
-                chosen.name: _tally(network, experiment, chosen, scale, device, fill, batch)
-                for chosen in evaluation_sets(experiment)
+                chosen.name: _tally(network, experiment, chosen, scale, device, fill, batch, keep)
+                for chosen in [*evaluation_sets(experiment), *train]
             }
     finally:
         network.train(was_training)
     tallies["t2_all_normal"] = tallies[UNION[0]] + tallies[UNION[1]]
+    if train:
+        first, *others = (tallies.pop(chosen.name) for chosen in train)
+        tallies[TRAIN] = sum(others, start=first)
     return tallies
 
 
@@ -164,9 +184,11 @@ def _tally(
     device: str,
     fill: Fill,
     batch: int,
+    keep: bool,
 ) -> Tally:
     n = experiment.n_classes
-    tally = Tally(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), 0.0)
+    none = ((np.empty((0, n), np.float32),), (np.empty(0, np.int64),)) if keep else ((), ())  # of a set without samples
+    tally = Tally(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), 0.0, 0, *none)
     own = experiment.task_labels(chosen.task)
     for images, labels in batches_of(experiment, chosen, scale, fill, batch):
         inputs = images.to(device)
@@ -183,6 +205,8 @@ def _tally(
             np.bincount(labels[in_task], minlength=n),
             float(losses.double().sum()),
             int((~torch.isfinite(logits)).any(1).sum()),
+            (logits.numpy(),) if keep else (),
+            (labels,) if keep else (),
         )
     return tally
 

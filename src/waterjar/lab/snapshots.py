@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import unknown_name
 from waterjar.lab.config import RunConfig
-from waterjar.lab.counter_hash import hash_words
+from waterjar.lab.counter_hash import fixed_choice
 from waterjar.lab.evaluation import EvaluationSet, Normalisation, evaluation_sets, treated
 from waterjar.lab.networks import Network
 from waterjar.lab.tasks import Experiment, Rows
@@ -37,13 +37,7 @@ class Snapshots:
 
     def _choice(self, chosen: EvaluationSet, count: int) -> Rows:
         """The rows with the smallest hashes of their sample ids: sets of the same images share their choice."""
-        order = hash_words("probe samples", self._ids(chosen, chosen.rows))
-        picked: Rows = np.sort(chosen.rows[np.argsort(order, kind="stable")[:count]])
-        return picked
-
-    def _ids(self, chosen: EvaluationSet, rows: Rows) -> NDArray[np.int64]:
-        data = self._experiment.data
-        return np.asarray(data.train_index if chosen.split == "train" else data.test_index)[rows]
+        return fixed_choice(chosen.rows, self._experiment.ids(chosen.split, chosen.rows), count, "probe samples")
 
     def describe(self, recorder: Recorder, network: Network) -> None:
         """Record once what the features are features of; and the weights before any training."""
@@ -55,7 +49,7 @@ class Snapshots:
             for chosen in self._sets:
                 rows = self._rows[chosen.name]
                 labels.append(self._experiment.labels[chosen.split][rows])
-                ids.append(self._ids(chosen, rows))
+                ids.append(self._experiment.ids(chosen.split, rows))
                 boxes.append(self._experiment.shortcut.region(ids[-1], chosen.split))
             recorder.once(
                 "probe_samples",

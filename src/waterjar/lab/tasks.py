@@ -54,6 +54,11 @@ class Experiment:
         data = self.data
         return [f"{data.superclass_names[data.class_superclass[c]]}/{data.class_names[c]}" for c in self.classes]
 
+    def ids(self, split: str, rows: Rows) -> Rows:
+        """The sample ids of some rows of a split."""
+        found: Rows = np.asarray(self.data.train_index if split == "train" else self.data.test_index)[rows]
+        return found
+
     def task_labels(self, task: int) -> slice:
         """The labels that compete when the task is known."""
         return slice(0, self.n_t1) if task == 0 else slice(self.n_t1, self.n_classes)

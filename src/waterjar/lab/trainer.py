@@ -17,6 +17,7 @@ from waterjar.lab.checkpoint import BEST, LAST, Position
 from waterjar.lab.config import RunConfig, resolve_device
 from waterjar.lab.data import ImageData, channel_statistics
 from waterjar.lab.evaluation import EVAL_SETS, Normalisation, Tally, evaluate, evaluation_sizes, performance
+from waterjar.lab.examples import describe_examples, examples_of, train_sets
 from waterjar.lab.memory import PeakMemory
 from waterjar.lab.scenarios import Epoch, Phase, phases, plain_batches
 from waterjar.lab.snapshots import Snapshots
@@ -73,6 +74,7 @@ class Trainer:
             **config.learner_settings,
         )
         self.snapshots = Snapshots(self.experiment, config, self.scale, device)
+        self._train_sets = train_sets(self.experiment, config.recording)
         self._at = Position()
         self._saved_at = time.monotonic()
         self._step_began = time.monotonic()
@@ -136,13 +138,16 @@ class Trainer:
 
     def evaluate(self) -> dict[str, Tally]:
         """Show every evaluation set to the network as it is now."""
-        return evaluate(self.learner.network, self.experiment, self.scale, self._device, self.config.shortcut.mask)
+        network, fill = self.learner.network, self.config.shortcut.mask
+        keep, train = self.config.recording.examples, self._train_sets
+        return evaluate(network, self.experiment, self.scale, self._device, fill, keep=keep, train=train)
 
     def _log(self, recorder: Recorder, phase: Phase, tallies: dict[str, Tally], epoch: Epoch | None) -> None:
         """Record a step; without an epoch it is the evaluation at the start of a phase."""
         at = self._at
         values: dict[str, Any] = {
-            "performance": performance(tallies, list(EVAL_SETS), self.config.recording.class_accuracy)
+            "performance": performance(tallies, list(EVAL_SETS), self.config.recording.class_accuracy),
+            "examples": examples_of(tallies, self.config.recording),
         }
         images = 0
         if epoch is not None and at.trace is not None:
@@ -282,6 +287,7 @@ def train(
         raise
     with recorder:
         trainer.snapshots.describe(recorder, trainer.learner.network)
+        describe_examples(recorder, trainer.experiment, config.recording)
         with stopping.heeded():
             trainer.go(recorder)
     (checkpoints / LAST).unlink(missing_ok=True)

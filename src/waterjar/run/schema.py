@@ -167,6 +167,7 @@ GROUPS: dict[str, dict[str, Variable]] = {
         ),
         "label": Variable(("repeat", "example"), "label of the example"),
         "sample_index": Variable(("repeat", "example"), "index of the example in its data set"),
+        "task": Variable(("repeat", "example"), "position of the example's task in tasks=, -1 for none"),
     },
     "outputs": {
         "logits": Variable(("snapshot", "repeat", "example", "class"), "logits of the network, example by example"),

@@ -17,10 +17,12 @@ from waterjar.stats.correlation import (
     correlation_matrix,
     within_groups,
 )
+from waterjar.stats.crossed import CrossedInterval, crossed_interval
 from waterjar.stats.effects import hedges_g, probability_of_improvement
 from waterjar.stats.equivalence import Equivalence, tost
 from waterjar.stats.interquartile import interquartile_mean
 from waterjar.stats.intervals import Interval, Summary, mean_interval, summarise
+from waterjar.stats.mcnemar import mcnemar_p
 from waterjar.stats.power import SeedsNeeded, detectable_correlation, detectable_difference, power_of, seeds_needed
 from waterjar.stats.samples import Pairs, pair_by_seed
 from waterjar.stats.survival import (
@@ -35,6 +37,7 @@ from waterjar.stats.table import compare_many
 __all__ = [
     "Comparison",
     "Correlation",
+    "CrossedInterval",
     "Equivalence",
     "Interval",
     "Pairs",
@@ -50,12 +53,14 @@ __all__ = [
     "correlate",
     "correlate_pair",
     "correlation_matrix",
+    "crossed_interval",
     "detectable_correlation",
     "detectable_difference",
     "hedges_g",
     "holm",
     "interquartile_mean",
     "kaplan_meier",
+    "mcnemar_p",
     "mean_interval",
     "pair_by_seed",
     "power_of",

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from waterjar.run.examples import judge_examples
 from waterjar.run.recorder import Recorder
 from waterjar.run.study import Study, create_study, open_study
 
@@ -35,8 +37,8 @@ def small_study(
 ) -> Study:
     """Record a baseline and a learner, a run per seed, with all that our families read.
 
-    Two tasks, ten evaluation sets, experts, features of two layers with labels, weights, gradient norms, probes and
-    resources. Of the seed `broken` every number from the epoch `since` of a task on is NaN.
+    Two tasks, ten evaluation sets, single examples, experts, features of two layers with labels, weights, gradient
+    norms, probes and resources. Of the seed `broken` every number from the epoch `since` of a task on is NaN.
     """
     place = Path(folder)
     create_study(place, {"analysis": {"baseline": "scratch_t2"}})
@@ -57,6 +59,7 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
         path, config, seeds=[seed], eval_sets=_SETS, tasks=["t1", "t2"], classes=classes, provenance=False,
     ) as recorder:  # fmt: skip
         recorder.once("probe_samples", label=labels)
+        recorder.once("examples", **_examples(labels[:, 0]))
         for place, (task, epoch) in enumerate(rows if scenario == "sequential" else rows[_EPOCHS + 1 :]):
             gone = np.nan if broken is not None and epoch >= broken else 0.0
             high = 0.4 + 0.5 * epoch / _EPOCHS
@@ -67,12 +70,16 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
                 for layer in _LAYERS
             }
             layers = {layer: features + gone for layer, features in layers.items()}
+            logits = {name: rng.normal(size=(1, _SAMPLES, _CLASSES)) + gone for name in (*_SETS, "train")}
+            for name, own in logits.items():  # the longer it is trained, the surer it is of most of its labels
+                own[0, np.arange(_SAMPLES), labels[0, 0]] += high * (2.0 if name.startswith((task, "train")) else 0.5)
             weights = {"body": rng.normal(size=(4, _UNITS)), "head.weight": rng.normal(size=(_CLASSES, _UNITS))}
             recorder.log(
                 train_task=task,
                 epoch=epoch,
                 performance={"accuracy": accuracy, "macro_accuracy": accuracy, "loss": loss},
                 expert={"accuracy": accuracy, "macro_accuracy": accuracy, "loss": loss},
+                examples=judge_examples(logits, dict.fromkeys(logits, labels[:, 0])),
                 train={"gradient_norm": rng.random() + gone, "patched_images": 5.0},
                 resources={
                     "seconds": 1.0 + rng.random() + gone, "images": 10 + gone, "flops": 1e9 + gone,
@@ -83,6 +90,13 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
             found = 1.0 + place + rng.random() + gone
             for name in _PROBES:
                 recorder.probe(name, found)
+
+
+def _examples(labels: NDArray[np.int64]) -> dict[str, dict[str, NDArray[np.int64]]]:
+    """What examples are recorded: those of every set, and of the train data half of each task."""
+    halves = np.repeat([[0, 1]], _SAMPLES // 2, axis=1)
+    tasks = {**{name: np.full((1, _SAMPLES), task) for name, task in _SETS.items()}, "train": halves}
+    return {"label": dict.fromkeys(tasks, labels), "task": tasks}
 
 
 def _accuracy(name: str, task: str, high: float, rng: np.random.Generator) -> float:

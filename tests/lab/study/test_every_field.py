@@ -122,6 +122,8 @@ RECORDED: dict[str, dict[str, Changed]] = {
         "recording.every": Changed(2),
         "recording.samples": Changed(3),
         "recording.class_accuracy": Changed(False),
+        "recording.examples": Changed(True),
+        "recording.train_examples": Changed(2, {"recording.examples": True}),
         "sweep": Changed({"shortcut.rate": [0.5, 1.0]}),
     },
     "binary": {
@@ -158,6 +160,8 @@ RECORDED: dict[str, dict[str, Changed]] = {
         "multitask": Changed(True),
         "recording.features": Changed([]),
         "recording.eval_tasks": Changed([0]),
+        "recording.examples": Changed(True),
+        "recording.train_examples": Changed(2, {"recording.examples": True}),
         "recording.samples": Changed(2),
         "recording.weights": Changed(True),
         "recording.every": Changed(2),

@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 
 from waterjar.diagnose.continual._arrays import Bools
-from waterjar.diagnose.continual._eval_sets import choose_eval_sets
 from waterjar.diagnose.continual._phases import Phases, Rows, cut, finished, nothing
 from waterjar.diagnose.continual._settings import chances, variable_read
 from waterjar.diagnose.continual._task_curves import TaskCurves
+from waterjar.diagnose.eval_sets import choose_eval_sets
 from waterjar.diagnose.result import NO_EVAL_SET, NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
 from waterjar.diagnose.training_order import stretches_of, training_visits
 from waterjar.errors import WaterjarError
@@ -32,7 +32,9 @@ def read_curves(
     index, epoch = performance["train_task_index"].values, performance["epoch"].values
     visits = training_visits(performance)
     trained = tuple(visit.task for visit in visits)
-    chosen = choose_eval_sets(performance, trained, settings.eval_sets, where) or {0: ""}
+    both = zip(performance["eval_set"].values, performance["eval_task"].values, strict=True)
+    belongs = {str(name): int(task) for name, task in both}
+    chosen = choose_eval_sets(belongs, trained, settings.eval_sets, where) or {0: ""}
     everyone = tuple(chosen)
     values, codes = columns(performance, tuple(chosen.values()), variable_read(settings), where)
     last_row, is_open = performance["last_row"].values, performance["is_open"].values

@@ -24,7 +24,7 @@ from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
 from waterjar.diagnose.rigidity.reliance import shortcut_reliance
 from waterjar.diagnose.rigidity.side import EvalSets
 from waterjar.diagnose.rigidity.worst_group import worst_group_accuracy
-from waterjar.diagnose.settings import Chance, Count, Share, Whole, each_once, finite, settings_of
+from waterjar.diagnose.settings import CellName, Chance, Count, Share, Whole, each_once, finite, settings_of
 from waterjar.run.faults import Expected
 from waterjar.run.reader import Run
 from waterjar.run.study import Study
@@ -57,7 +57,6 @@ Weights = Annotated[
     tuple[float, float, float], AfterValidator(finite), Expected("three numbers, one each of AD, PD and SFR_rel")
 ]
 Margin = Annotated[float, Field(ge=0.0, le=1.0), Expected("a difference of accuracies in [0, 1]")]
-Name = Annotated[str, Expected("a scenario, or the name of a cell")]
 
 
 @settings_of("rigidity")
@@ -68,7 +67,7 @@ def measure(
     window: Count = 3,
     variable: str = "macro_accuracy",
     checkpoint: Literal["best", "last"] = "best",
-    baseline: Name | None = DEFAULT,
+    baseline: CellName | None = DEFAULT,
     eval_sets: EvalSets = None,
     thresholds: Grid = THRESHOLDS,
     margin: Margin = 0.05,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab.binary.config import BinaryConfig, Tasks
-from waterjar.lab.counter_hash import hash_words
+from waterjar.lab.counter_hash import fixed_choice
 from waterjar.lab.data import ImageData
 
 Rows = NDArray[np.int64]
@@ -139,6 +139,6 @@ def _rows_of(data: ImageData, split: str, pool: Rows, wanted: int | None) -> Row
     for start, stop in zip(starts, stops, strict=True):
         own = order[start:stop].astype(np.int64)
         if wanted is not None:
-            own = own[np.argsort(hash_words("samples of a class", index[own]), kind="stable")[:wanted]]
+            own = fixed_choice(own, index[own], wanted, "samples of a class")
         rows.append(np.sort(own))
     return np.stack(rows)

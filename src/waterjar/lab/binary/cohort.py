@@ -17,6 +17,7 @@ from torch import Tensor
 
 from waterjar.lab.binary.class_tasks import ClassTasks, draw_tasks, labels_of
 from waterjar.lab.binary.config import BinaryConfig
+from waterjar.lab.binary.examples import judge_some, train_example_rows
 from waterjar.lab.binary.pixels import Pixels, statistics_of
 from waterjar.lab.binary.probes import probe_rows
 from waterjar.lab.binary.pupil import Pupil, Rows, Seen, Shown, first_network
@@ -67,6 +68,7 @@ class Cohort:
         self._test_rows = np.stack([self.tasks.test(member).reshape(-1) for member in members])
         one_task = labels_of(self.tasks.n_test, config.tasks.classes_per_task)
         self._test_labels = np.tile(one_task, (len(members), config.tasks.number))
+        self._asked = train_example_rows(self.tasks, config, members)
         self._probes = [probe_rows(self.tasks, config, m) for m in members] if config.recording.features else []
 
     def _pupil(self, role: str, first_seeds: Sequence[int], **how: Any) -> Pupil:
@@ -150,27 +152,48 @@ class Cohort:
         return self._mixed[1]
 
     def evaluate(self) -> dict[str, Floats]:
-        """Name -> (task, repeat): accuracy and loss of every pupil on every test set; of the expert (repeat,)."""
+        """Name -> (task, repeat): accuracy and loss of every pupil on every test set; of the expert (repeat,).
+
+        Where examples are recorded also `examples/correct` and `examples/margin` of the learner (example, repeat): of
+        all test sets, and of the train images that it is asked.
+        """
         whole = {"": self.learner, "random_": self._random, "multitask_": self._multitask}
         pupils = {prefix: pupil for prefix, pupil in whole.items() if pupil is not None}
         shape = (len(self.members), self.config.tasks.number * self.tasks.n_test)
         right = {prefix: np.zeros(shape) for prefix in pupils}
         losses = {prefix: np.zeros(shape) for prefix in pupils}
+        judged: list[dict[str, NDArray[Any]]] = []
         for place, inputs, labels in self._chunks(0, self.config.tasks.number):
             for prefix, pupil in pupils.items():
-                right[prefix][:, place], losses[prefix][:, place] = _judge(pupil, inputs, labels)
+                logits = _logits(pupil, inputs)
+                right[prefix][:, place] = _is_right(logits, labels)
+                losses[prefix][:, place] = _cross_entropy(logits, labels)
+                if self.config.recording.examples and pupil is self.learner:
+                    judged.append(judge_some(logits, labels))
         found: dict[str, Floats] = {}
         for prefix in pupils:
             for name, values in (("accuracy", right[prefix]), ("loss", losses[prefix])):
                 found[prefix + name] = values.reshape(len(self.members), -1, self.tasks.n_test).mean(2).T
         if self._expert is not None:
-            parts = [
-                _judge(self._expert, inputs, labels) for _, inputs, labels in self._chunks(self._task, self._task + 1)
+            own = [
+                (_logits(self._expert, inputs), labels)
+                for _, inputs, labels in self._chunks(self._task, self._task + 1)
             ]
             found["expert_accuracy"], found["expert_loss"] = (
-                np.concatenate(part, 1).mean(1) for part in zip(*parts, strict=True)
+                np.concatenate([judge(*part) for part in own], 1).mean(1) for judge in (_is_right, _cross_entropy)
             )
+        judged += [judge_some(_logits(self.learner, inputs), labels) for inputs, labels in self._asked_chunks()]
+        for name in judged[0] if judged else ():
+            found[f"examples/{name}"] = np.concatenate([part[name] for part in judged], axis=1).T
         return found
+
+    def _asked_chunks(self) -> Iterator[tuple[Tensor, Rows]]:
+        """Inputs (repeat, some, ...) and labels (repeat, some) of the train images that the learner is asked."""
+        rows, labels = self._asked
+        size = max(1, _IMAGES_AT_ONCE // len(self.members))
+        for start in range(0, rows.shape[1], size):
+            place = slice(start, start + size)
+            yield self._train.normalise(self._train.gather(rows[:, place])), labels[:, place]
 
     def _chunks(self, first: int, stop: int) -> Iterator[tuple[slice, Tensor, Rows]]:
         """Test images of tasks `first` to `stop`: where they stand, inputs (repeat, some, ...), labels (repeat, some).
@@ -264,10 +287,10 @@ def _cross_entropy(logits: Floats, labels: Rows) -> Floats:
     return found
 
 
-def _judge(pupil: Pupil, inputs: Tensor, labels: Rows) -> tuple[Floats, Floats]:
-    """(repeat, sample): whether the answer is right, and the cross-entropy."""
-    logits = pupil.gradients.read(inputs)[0].float().cpu().numpy().astype(np.float64)
-    return _is_right(logits, labels), _cross_entropy(logits, labels)
+def _logits(pupil: Pupil, inputs: Tensor) -> Floats:
+    """(repeat, sample, class)."""
+    found: Floats = pupil.gradients.read(inputs)[0].float().cpu().numpy().astype(np.float64)
+    return found
 
 
 def _is_right(logits: Floats, labels: Rows) -> Floats:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from waterjar.errors import WaterjarError
 from waterjar.lab.binary import learners, networks, optimisers, options
-from waterjar.lab.config import Count, ListedCount, Number, Seed
+from waterjar.lab.config import Count, ExampleRecording, ListedCount, Number, Seed
 from waterjar.run.faults import Behind, parse_settings
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -98,7 +98,7 @@ class Training(BaseModel):
         return self
 
 
-class Recording(BaseModel):
+class Recording(ExampleRecording):
     """What is kept beside accuracies and losses, at every evaluation."""
 
     model_config = _STRICT

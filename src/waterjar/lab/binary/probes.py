@@ -7,7 +7,7 @@ import numpy as np
 from waterjar.errors import WaterjarError
 from waterjar.lab.binary.class_tasks import ClassTasks, Rows
 from waterjar.lab.binary.config import BinaryConfig
-from waterjar.lab.counter_hash import hash_words
+from waterjar.lab.counter_hash import fixed_choice
 
 
 def probe_rows(tasks: ClassTasks, config: BinaryConfig, repeat: int) -> Rows:
@@ -24,8 +24,7 @@ def probe_rows(tasks: ClassTasks, config: BinaryConfig, repeat: int) -> Rows:
     for task in config.probe_tasks:
         parts: list[Rows] = []
         for own, count in zip(by_label[task], each, strict=True):
-            order = np.argsort(hash_words("probe samples", index[own]), kind="stable")
-            parts.append(np.sort(own[order[:count]]))
+            parts.append(fixed_choice(own, index[own], count, "probe samples"))
         found.append(np.concatenate(parts))
     return np.stack(found)
 

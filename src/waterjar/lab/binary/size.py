@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from waterjar.lab.binary.config import BinaryConfig
+from waterjar.lab.binary.examples import count_examples
 from waterjar.lab.binary.pupil import first_network
 from waterjar.lab.data import ImageData
+from waterjar.lab.examples import STATIC_BYTES, STEP_BYTES
 from waterjar.lab.networks import Network
 
 FLOAT64, FLOAT32, REASON = 8, 4, 1
@@ -41,6 +43,7 @@ def estimate_size(config: BinaryConfig, data: ImageData) -> dict[str, int]:
         "expert": steps * tasks * repeats * 2 * (FLOAT64 + REASON) if config.experts else 0,
         "train": steps * repeats * 5 * FLOAT64,
         "resources": steps * 5 * FLOAT64,
+        "examples": repeats * count_examples(config, data) * (STATIC_BYTES + steps * STEP_BYTES),
         "features": 0,
         "weights": (shots + 1) * repeats * parameters * FLOAT32 if config.recording.weights else 0,
     }

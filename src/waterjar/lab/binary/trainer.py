@@ -17,6 +17,7 @@ from waterjar.lab import checkpoint, networks, stopping
 from waterjar.lab.binary.class_tasks import draw_tasks
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.engines import ENGINES, Crew, choose, hire, is_stacked
+from waterjar.lab.binary.examples import describe_examples, examples_by_set
 from waterjar.lab.binary.probes import probe_labels, probe_rows
 from waterjar.lab.binary.pupil import first_network
 from waterjar.lab.binary.size import kept_epochs
@@ -105,6 +106,7 @@ class BinaryTrainer:
             labels = np.broadcast_to(probe_labels(self.config), rows.shape).copy()
             ids = np.asarray(self.tasks.data.test_index)[rows]
             recorder.once("probe_samples", label=labels, sample_index=ids)
+        describe_examples(recorder, self.tasks, self.config)
         if self.config.recording.weights:
             recorder.once("weights", initial=self._weights("first_weights"))
 
@@ -146,10 +148,11 @@ class BinaryTrainer:
         """Record a step; at epoch 0 it is the evaluation at the start of a task."""
         at = self._at
         found = _joined(self._crew.ask("evaluate"))
+        examples = examples_by_set(found, self.tasks)
         expert: dict[str, Any] = {
             name.removeprefix("expert_"): {task: found.pop(name)} for name in list(found) if name.startswith("expert_")
         }
-        values: dict[str, Any] = {"performance": found, **({"expert": expert} if expert else {})}
+        values: dict[str, Any] = {"performance": found, **({"expert": expert} if expert else {}), **examples}
         images = 0
         if at.epoch > 0 and at.trace is not None:
             per_repeat = self.config.training.log_frequency * self.tasks.n_train

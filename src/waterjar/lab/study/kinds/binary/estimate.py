@@ -17,6 +17,7 @@ import numpy as np
 
 from waterjar.lab.binary import BinaryConfig, draw_tasks, estimate_size
 from waterjar.lab.binary.engines import choose, processes_a_run
+from waterjar.lab.binary.examples import train_examples_of
 from waterjar.lab.binary.size import logged_epochs
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData, from_cache, to_cache
@@ -142,10 +143,11 @@ def rehearse_copy(config: Mapping[str, Any], cache: str, resources: Mapping[str,
 
 def evaluated_images(config: BinaryConfig, data: ImageData) -> int:
     """Images shown in one evaluation of one repeat: all tasks to each of its networks, the expert's own, the probes."""
-    own = draw_tasks(data, config).n_test
+    tasks = draw_tasks(data, config)
     networks = 1 + config.random_baseline + config.multitask
     probes = len(config.probe_tasks) * config.recording.samples if config.recording.features else 0
-    return own * (networks * config.tasks.number + config.experts) + probes
+    trained = config.tasks.number * train_examples_of(tasks, config)
+    return tasks.n_test * (networks * config.tasks.number + config.experts) + probes + trained
 
 
 def cost(job: Job, data: ImageData, tried: Rehearsal) -> Cost:

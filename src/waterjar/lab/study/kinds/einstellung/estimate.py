@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from waterjar.lab.data import ImageData, to_cache
 from waterjar.lab.evaluation import evaluation_sets
+from waterjar.lab.examples import STATIC_BYTES, STEP_BYTES, count_examples
 from waterjar.lab.scenarios import phases
 from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Cost, Run
@@ -94,7 +95,7 @@ def cost(job: Job, data: ImageData, tried: Rehearsals) -> Cost:
     showing = _line((few.evaluated, few.evaluation), (more.evaluated, more.evaluation))
     probed = [len(chosen.rows) for chosen in evaluation_sets(experiment) if len(chosen.rows)]
     samples = min(job.config.recording.samples, *probed)
-    evaluation = _at(showing, evaluated_images(experiment))
+    evaluation = _at(showing, evaluated_images(experiment, job.config))
     features = showing[1] * samples * len(probed) if job.config.recording.features else 0.0
     most = job.config.learner_settings.get("fisher_samples") or max(len(phase.rows) for phase in stretches)
     steps, snapshots = [], 0
@@ -113,6 +114,7 @@ def cost(job: Job, data: ImageData, tried: Rehearsals) -> Cost:
     there = allotted(job.path) + allotted(checkpoints_of(job.path))
     size = more.rest + more.best
     size += sum(_grown(array, {"step": len(steps), "snapshot": snapshots}, samples) for array in more.arrays)
+    size += count_examples(experiment, job.config.recording) * (STATIC_BYTES + STEP_BYTES * len(steps))
     return Cost(fixed + sum(steps[look(job).steps :]), max(0, size - there), more.last)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from waterjar.lab.config import RunConfig
 from waterjar.lab.data import ImageData, from_cache
 from waterjar.lab.evaluation import evaluation_sets
+from waterjar.lab.examples import train_sets
 from waterjar.lab.scenarios import phases
 from waterjar.lab.study.rehearsal import allotted, few_of, rehearsal_folder
 from waterjar.lab.tasks import Experiment, arrange
@@ -97,9 +98,9 @@ def few_images(data: ImageData, config: RunConfig, per_class: int) -> ImageData:
     return few_of(data, classes, per_class, tested)
 
 
-def evaluated_images(experiment: Experiment) -> int:
+def evaluated_images(experiment: Experiment, config: RunConfig) -> int:
     """How many images one evaluation shows to the network."""
-    return sum(len(chosen.rows) for chosen in evaluation_sets(experiment))
+    return sum(len(one.rows) for one in [*evaluation_sets(experiment), *train_sets(experiment, config.recording)])
 
 
 def rehearse_copy(config: dict[str, Any], cache: str, resources: dict[str, Any]) -> Rehearsal:
@@ -136,7 +137,7 @@ def _measured(copy: RunConfig, data: ImageData, run: Path, checkpoints: Path, se
     velocity = best if copy.learner_settings.get("momentum") else 0
     return Rehearsal(
         seconds=seconds,
-        evaluated=evaluated_images(experiment),
+        evaluated=evaluated_images(experiment, copy),
         evaluation=evaluation,
         phases=tuple(stretches),
         fixed=seconds - float(steps.sum()),
@@ -150,8 +151,8 @@ def _measured(copy: RunConfig, data: ImageData, run: Path, checkpoints: Path, se
 def _arrays(run: Path) -> tuple[Growth, ...]:
     found = []
     for key, node in read_root(run)["consolidated_metadata"]["metadata"].items():
-        if node["node_type"] != "array" or not node["shape"]:
-            continue
+        if node["node_type"] != "array" or not node["shape"] or "example" in node["dimension_names"]:
+            continue  # what examples take follows from their number
         dims, chunks = node["dimension_names"], node["chunk_grid"]["configuration"]["chunk_shape"]
         along = dims[0] if dims[0] in ("step", "snapshot") else ""
         samples = node["shape"][dims.index("sample")] if "sample" in dims else 0

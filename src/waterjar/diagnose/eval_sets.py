@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
-import xarray as xr
+from collections.abc import Collection, Mapping, Sequence
 
 from waterjar.errors import WaterjarError, unknown_name
 
 
 def choose_eval_sets(
-    performance: xr.Dataset, trained: Collection[int], wanted: Sequence[str] | None, where: str
+    belongs: Mapping[str, int], trained: Collection[int], wanted: Sequence[str] | None, where: str
 ) -> dict[int, str]:
     """Task -> its eval set: the one that is wanted; else the task's only one; else the one of all its samples.
 
+    `belongs` has the task of every set, -1 for none.
     "All its samples" goes by name: the only one that ends in `_all`, or else in `_all_normal`. Every trained task is
     there, with an empty name where it has no eval set, and every other task that has one (that is wanted).
     """
-    both = zip(performance["eval_set"].values, performance["eval_task"].values, strict=True)
-    belongs = {str(name): int(task) for name, task in both}
     for name in wanted or ():
         if name not in belongs:
             raise unknown_name(f"{where}: eval_set", name, belongs)
