@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from typer.testing import CliRunner
 
 import waterjar
 from waterjar import Recorder, Storage, WaterjarError, judge_examples, missing
+from waterjar.cli.main import app
 from waterjar.run.annotations import FILE, read_annotations, write_annotations
 from waterjar.run.root import DamagedError
 
@@ -293,6 +296,10 @@ class TestProbeRuns:
         assert np.isnan(before.results["plasticity"].sharpness_final.values).all()
         np.testing.assert_array_equal(after.results["plasticity"].sharpness_final.values.ravel(), [12.0, np.nan])
         assert set(after.seals) == {"run1", "run2", "probe1"}
+        told = CliRunner().invoke(app, ["ls", str(tmp_path)]).output
+        assert "2 runs, 1 cells" in told and "probe1: probe run of run1" in told
+        shown = json.loads(CliRunner().invoke(app, ["show", str(tmp_path / "probe1"), "--json"]).output)
+        assert shown["source"]["root_hash"] == study.entries[0].root_hash and shown["schema"] == 2
         alone = plasticity.measure(study.run("run1"))
         np.testing.assert_array_equal(alone.sharpness.values, [[10.0, np.nan, 12.0]])
 

@@ -40,8 +40,8 @@ def command(
         told = {entry.name: entry.name not in others if study.declared else None for entry in study.entries}
         print_json(
             [
-                {**asdict(entry), "config": shown_settings(entry.config), "declared": told[entry.name]}
-                for entry in study.entries
+                {**asdict(entry), "config": shown_settings(entry.config), "declared": told.get(entry.name)}
+                for entry in (*study.entries, *study.probe_runs)
             ]
         )
         return
@@ -54,7 +54,9 @@ def command(
     made = table(f"{path}: {len(study)} runs, {len(study.cells)} cells", [*_header(keys), *more])
     for entry, config in zip(study.entries, settings, strict=True):
         row(made, *_cells(entry, config, keys), *("no" if entry.name in others else "yes" for _ in more))
-    print_rich(made, *notes)
+    sources = {entry.root_hash: entry.name for entry in study.entries}
+    probes = [f"{one.name}: probe run of {sources[one.source]}" for one in study.probe_runs if one.source in sources]
+    print_rich(made, *probes, *notes)
 
 
 def _header(keys: list[str]) -> list[str]:

@@ -33,6 +33,9 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
         value = facts[key]
         shown = ", ".join(map(str, value)) if isinstance(value, list) else ("–" if value is None else value)
         row(head, key, coloured(str(value)) if key == "status" else shown)
+    for key in ("source", "migrated_from"):
+        for part, value in (facts[key] or {}).items():
+            row(head, f"{key}.{part}", value)
     for key, value in flat(facts["config"]).items():
         row(head, f"config.{key}", value)
     for key, value in flat({"session": facts["provenance"]["sessions"][-1]}).items():
@@ -66,6 +69,8 @@ def _facts(run: Run) -> dict[str, Any]:
         "config": shown_settings(run.config),
         "last_step": run.last_step,
         "root_hash": run.root_hash,
+        "schema": run.attributes["waterjar_schema"],
+        **{key: run.attributes.get(key) for key in ("source", "migrated_from")},
         "provenance": run.attributes["provenance"],
         "arrays": arrays,
         "performance": _last_performance(run),
