@@ -82,8 +82,8 @@ def _visits(run: Run) -> list[str]:
     from waterjar.run.schema import JOINT  # noqa: PLC0415
     from waterjar.run.visits import visits_by_step  # noqa: PLC0415
 
-    tasks = dict(visits_by_step(run).values())
-    return [JOINT if task < 0 else str(run.attributes["tasks"][task]) for task in tasks.values()]
+    names = {-1: JOINT, **dict(enumerate(map(str, run.attributes["tasks"])))}
+    return [names.get(task, f"task {task}") for task in dict(visits_by_step(run).values()).values()]
 
 
 def _last_performance(run: Run) -> dict[str, Any]:
