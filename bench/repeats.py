@@ -7,8 +7,8 @@ ours also takes the norm of the gradient of every eighth batch. Both begin with 
 end with the same loss.
 
 Rounds alternate between the two processes; a line gives the median of their ratios, in images per CPU second. Ours is
-`loop` or `vmap`, whichever a try finds quicker, as `engine="auto"` would choose. The rounds of `--quick` are too short
-for numbers.
+`loop` or `vmap`, whichever a try finds quicker; the rule of `engine="auto"` comes from such tries. The rounds of
+`--quick` are too short for numbers.
 """
 
 from __future__ import annotations

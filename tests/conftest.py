@@ -6,13 +6,17 @@ import errno
 import gc
 import os
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+import outside
 from recording import record
+
+collect_ignore = ["parts_from_outside"]  # a package by itself, one part of which is broken
 
 # The same examples every time: a red CI says something about the change, not about the dice.
 # HYPOTHESIS_PROFILE=explore looks for new ones; `make slow` and `make oracle` do.
@@ -49,13 +53,40 @@ def run_path(recorded: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Call it, and from then on a file takes four bytes and no more."""
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that packages can be installed into, on the path of this process and of those that it starts."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *sys.path]))
+    yield folder
+    outside.forget(folder)
+
+
+@pytest.fixture
+def strange_parts(site: Path) -> Path:
+    """The package in tests/parts_from_outside, installed."""
+    outside.install(site)
+    outside.forget(site)
+    return site
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Call it, and from then on a file takes four bytes and no more; with `room` all files together take so many."""
     real = os.write
 
-    def write(descriptor: int, data: bytes) -> int:
-        if os.fstat(descriptor).st_size:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(descriptor, bytes(data)[:4])
+    def fill(room: int | None = None) -> None:
+        left = room
 
-    return lambda: monkeypatch.setattr(os, "write", write)
+        def write(descriptor: int, data: bytes) -> int:
+            nonlocal left
+            if left == 0 or (left is None and os.fstat(descriptor).st_size):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            taken = real(descriptor, bytes(data)[: 4 if left is None else left])
+            left = None if left is None else left - taken
+            return taken
+
+        monkeypatch.setattr(os, "write", write)
+
+    return fill

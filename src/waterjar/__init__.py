@@ -12,8 +12,8 @@ from waterjar.errors import WaterjarError
 if TYPE_CHECKING:
     from waterjar.run.codec import Storage
     from waterjar.run.examples import judge_examples
-    from waterjar.run.formats.accuracy_matrix import from_accuracy_matrix
-    from waterjar.run.formats.timeline_csv import from_csv, to_csv
+    from waterjar.run.formats._accuracy_matrix import from_accuracy_matrix
+    from waterjar.run.formats.csv import from_csv, to_csv
     from waterjar.run.reader import Run, open_run
     from waterjar.run.recorder import Recorder
     from waterjar.run.rows import masked
@@ -48,14 +48,14 @@ _HOME = {
     "Study": "run.study",
     "Variable": "run.schema",
     "create_study": "run.study",
-    "from_accuracy_matrix": "run.formats.accuracy_matrix",
-    "from_csv": "run.formats.timeline_csv",
+    "from_accuracy_matrix": "run.formats._accuracy_matrix",
+    "from_csv": "run.formats.csv",
     "judge_examples": "run.examples",
     "masked": "run.rows",
     "missing": "run.schema",
     "open_run": "run.reader",
     "open_study": "run.study",
-    "to_csv": "run.formats.timeline_csv",
+    "to_csv": "run.formats.csv",
     "verify": "run.seal",
 }
 

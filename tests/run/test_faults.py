@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from waterjar.run.faults import Behind, describe, faults, unknown
+from waterjar.errors import WaterjarError
+from waterjar.run.faults import Behind, describe, faults, parse_settings, unknown
 
 
 class Inner(BaseModel):
@@ -117,3 +118,12 @@ def test_names() -> None:
     assert describe(dict[str, int]) == "a mapping"
     assert describe(tuple[int, ...]) == "a list"
     assert describe(Literal["a"]) == "a value"
+
+
+def test_settings_are_parsed_or_one_error_says_where_and_what() -> None:
+    assert parse_settings(Inner, {"depth": 3}, "here").depth == 3
+    with pytest.raises(WaterjarError) as error:
+        parse_settings(Inner, {"depht": 3, "depth": 0}, "patch")
+    text = str(error.value)
+    assert "patch: setting 'depht' is unknown: did you mean 'depth'?" in text
+    assert "patch: setting 'depth' is 0: " in text

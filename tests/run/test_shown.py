@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 import waterjar
 from waterjar import Recorder
-from waterjar.run.shown import HIDDEN, NOT_SHOWN, csv_cell, from_csv_cell, json_text, shown_settings, visible
+from waterjar.run.shown import (
+    HIDDEN,
+    NOT_SHOWN,
+    csv_cell,
+    from_csv_cell,
+    json_text,
+    shown_settings,
+    shown_value,
+    visible,
+)
 
 DIRECTION = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -83,6 +92,45 @@ def test_secrets_are_not_shown(key: str) -> None:
 )
 def test_other_settings_are(key: str) -> None:
     assert shown_settings({key: "mean", "n": 3}) == {key: "mean", "n": 3}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"tokens": ["sk-a", "sk-b"]}, {"tokens": NOT_SHOWN}),
+        ({"api_keys": {"hub": "abc"}}, {"api_keys": NOT_SHOWN}),
+        ({"passwords": [["abc"]]}, {"passwords": NOT_SHOWN}),
+        ({"hubs": [{"n": 1, "api_key": "abc"}]}, {"hubs": [{"n": 1, "api_key": NOT_SHOWN}]}),
+        ({"a": [[{"b": ({"token": "abc"},)}]]}, {"a": [[{"b": [{"token": NOT_SHOWN}]}]]}),
+        ({"env": ["HF_TOKEN=abc", "N=2"]}, {"env": [f"HF_TOKEN={NOT_SHOWN}", "N=2"]}),
+        ({"argv": ["--api-key", "abc", "--lr", "1"]}, {"argv": ["--api-key", NOT_SHOWN, "--lr", "1"]}),
+        ({"argv": ["--api-key=abc", 3]}, {"argv": [f"--api-key={NOT_SHOWN}", 3]}),
+        ({"env": [{"name": "api_key", "value": "abc"}]}, {"env": [{"name": "api_key", "value": NOT_SHOWN}]}),
+        ({"url": "https://x.org/?token=abc&n=1"}, {"url": f"https://x.org/?token={NOT_SHOWN}&n=1"}),
+        ({"keys": ["sk-" + "a1" * 12]}, {"keys": [NOT_SHOWN]}),
+        ({"note": "by ghp_" + "a" * 36}, {"note": f"by {NOT_SHOWN}"}),
+    ],
+)
+def test_secrets_in_lists_and_texts_are_not_shown(given: dict[str, object], wanted: dict[str, object]) -> None:
+    assert shown_settings(given) == wanted
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tokens": 3_000_000, "n_tokens": [1, 2]},
+        {"special_tokens": ["[CLS]"], "keys": ["a", "b"]},
+        {"name": "sgd", "value": 3, "key": "x"},
+        {"package": "sk-learn-preprocessing", "formula": "y=2", "argv": ["--lr", "0.1", "-v"]},
+    ],
+)
+def test_what_only_looks_a_little_like_it_is_shown(given: dict[str, object]) -> None:
+    assert shown_settings(given) == given
+
+
+def test_sections_that_are_secret_stay_so_under_dotted_keys() -> None:
+    assert shown_value("credentials.user", "abc") == NOT_SHOWN
+    assert shown_value("training.lr", 0.1) == 0.1
 
 
 def test_home_directories_and_logins_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,10 @@ def command(as_json: AsJson = False) -> None:
         "ssh-keygen": "signs and checks seals",
     }
     found = {name: shutil.which(name) is not None for name in tools}
+    outside = parts_from_outside()
     if as_json:
-        print_json({"waterjar": __version__, "python": platform.python_version(), "extras": extras, "tools": found})
+        about = {"waterjar": __version__, "python": platform.python_version()}
+        print_json({**about, "extras": extras, "tools": found, "parts": outside})
         return
     made = table(
         f"waterjar {__version__}, python {platform.python_version()}",
@@ -36,6 +38,39 @@ def command(as_json: AsJson = False) -> None:
     for name, purpose in tools.items():
         row(programs, name, "yes" if found[name] else "no", purpose)
     print_rich(made, programs)
+    if outside:
+        others = table("parts from outside", ["shelf", "name", "package", "module", "state"])
+        for part in outside:
+            row(others, part["shelf"], part["name"], part["package"], part["module"], part["state"])
+        print_rich(others)
+
+
+def parts_from_outside() -> list[dict[str, str]]:
+    """Every part that another package brings, each tried: `usable`, or why it is not."""
+    from waterjar.diagnose.registry import metrics  # noqa: PLC0415 - not for --help
+    from waterjar.errors import unknown_name  # noqa: PLC0415
+    from waterjar.run.shelf import SHELVES, found_parts  # noqa: PLC0415
+
+    parts = found_parts()
+    if any(part.shelf == "metrics" for part in parts):
+        metrics()  # the registry imports them, and knows more of what is wrong with one
+    made = []
+    for part in parts:
+        shelf = SHELVES.get(part.shelf)
+        if shelf is None:
+            state = str(unknown_name("shelf", part.shelf, SHELVES))
+        else:
+            state = shelf.refusals().get(part, "") or shelf.fault(part) or "usable"
+        made.append(
+            {
+                "shelf": part.shelf,
+                "name": part.name,
+                "package": part.origin,
+                "module": part.target,
+                "state": state,
+            }
+        )
+    return made
 
 
 def _extras() -> dict[str, dict[str, Any]]:

@@ -7,30 +7,27 @@ from typing import Annotated
 
 import typer
 
-from waterjar.cli.export import FORMATS, Format, tell
+from waterjar.cli.export import SEED, Format, Listing, list_formats, tell
 from waterjar.cli.output import AsJson
 
 NAME = "import"
 
 
 def command(
-    path: Annotated[Path, typer.Argument(help="results/{dataset}/{algorithm}, or a CSV file.")],
-    out: Annotated[Path, typer.Option(help="The run to be made; of a CSV file, the study.")],
-    kind: Format = "seed",
+    path: Annotated[Path | None, typer.Argument(help="results/{dataset}/{algorithm}, or a CSV file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run to be made; of a CSV file, the study.")] = None,
+    kind: Format = SEED,
+    listing: Listing = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a sealed run, or a study of them, of another format. Nothing in a file is ever executed."""
-    from waterjar.errors import unknown_name  # noqa: PLC0415 - not for --help
+    from waterjar.errors import WaterjarError  # noqa: PLC0415 - not for --help
+    from waterjar.run import formats  # noqa: PLC0415
 
-    if kind not in FORMATS:
-        raise unknown_name("--format", kind, FORMATS)
-    if kind == "csv":
-        from waterjar.run.formats.timeline_csv import from_csv  # noqa: PLC0415
-
-        told = [{"path": str(from_csv(path, out).path), "notes": []}]
-    else:
-        from waterjar.run.formats.seed_layout import import_seed_layout  # noqa: PLC0415
-
-        found = import_seed_layout(path, out)
-        told = [{"path": str(found.run.path), "notes": found.notes}]
-    tell(told, as_json, "note")
+    if listing:
+        list_formats(as_json)
+        return
+    if path is None or out is None:
+        raise WaterjarError("expected a file and a place: waterjar import FILE --out PLACE")
+    formats.SHELF.check(kind, "--format")
+    tell(formats.import_from(kind, path, out), as_json, "note")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterjar.cli.measured import undeclared_runs
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
 from waterjar.run.shown import shown_settings, visible
 
@@ -32,20 +33,28 @@ def command(
     if where is not None:
         check_keys(where, study.entries)
         study = study.select(where)
+    notes, others = [*study.notes, *undeclared_runs(study)], set(study.undeclared)
     if as_json:
-        for note in study.notes:
+        for note in notes:
             sys.stderr.write(f"waterjar: {visible(note)}\n")
-        print_json([{**asdict(entry), "config": shown_settings(entry.config)} for entry in study.entries])
+        told = {entry.name: entry.name not in others if study.declared else None for entry in study.entries}
+        print_json(
+            [
+                {**asdict(entry), "config": shown_settings(entry.config), "declared": told[entry.name]}
+                for entry in study.entries
+            ]
+        )
         return
     if not study.entries:
         print_rich(f"no runs in {path}" + (f" with {where}" if where else ""))
         return
     settings = [flat(shown_settings(entry.config)) for entry in study.entries]
     keys = _telling(settings)
-    made = table(f"{path}: {len(study)} runs, {len(study.cells)} cells", _header(keys))
+    more = ["declared"] if others else []
+    made = table(f"{path}: {len(study)} runs, {len(study.cells)} cells", [*_header(keys), *more])
     for entry, config in zip(study.entries, settings, strict=True):
-        row(made, *_cells(entry, config, keys))
-    print_rich(made, *study.notes)
+        row(made, *_cells(entry, config, keys), *("no" if entry.name in others else "yes" for _ in more))
+    print_rich(made, *notes)
 
 
 def _header(keys: list[str]) -> list[str]:

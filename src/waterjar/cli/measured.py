@@ -143,14 +143,18 @@ def warnings_of(diagnosis: Diagnosis, over: str = "") -> list[str]:
         names = [name for name, found in diagnosis.seals.items() if found == state]
         if names:
             lines.append(f"{len(names)} of {len(diagnosis.seals)} runs: {words}: {_few(names)}")
-    others = diagnosis.study.undeclared
-    if others:
-        lines.append(
-            f"{len(others)} of {len(diagnosis.study)} runs: not of the study's present declaration: {_few(others)}"
-        )
+    lines += undeclared_runs(diagnosis.study)
     lines += [f"{family}: not measured: {why}" for family, why in diagnosis.passed_over.items()]
     lines += [f"{name}: {note}" for name, note in diagnosis.notes()]
     return [*lines, *diagnosis.changed_settings(but=over)]
+
+
+def undeclared_runs(study: Study) -> list[str]:
+    """A line where runs are of an earlier declaration; else none."""
+    others = study.undeclared
+    if not others:
+        return []
+    return [f"{len(others)} of {len(study)} runs: not of the study's present declaration: {_few(others)}"]
 
 
 def _few(names: Sequence[str]) -> str:

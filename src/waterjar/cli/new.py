@@ -16,7 +16,7 @@ NAME = "new"
 
 def command(
     file: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("study.yaml"),
-    kind: Annotated[str, typer.Option(help="Of study: einstellung or binary.")] = "einstellung",
+    kind: Annotated[str, typer.Option(help="Of study: einstellung, binary, or another package's.")] = "einstellung",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -32,13 +32,16 @@ def command(
 
 
 def _template(kind: str) -> str:
-    """Read from the laboratory's folder without importing it: a declaration can be written where torch is not."""
+    """Ours, read without importing the laboratory: a declaration can be written where torch is not; or its module's."""
     from importlib.resources import files  # noqa: PLC0415 - not for --help
 
-    from waterjar.errors import unknown_name  # noqa: PLC0415
+    from waterjar.run.shelf import SHELVES  # noqa: PLC0415
 
-    folder = files("waterjar.lab") / "templates"
-    known = sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-    if kind not in known:
-        raise unknown_name("--kind", kind, known)
-    return (folder / f"{kind}.yaml").read_text(encoding="utf-8")
+    shelf = SHELVES["kinds"]
+    shelf.check(kind, "--kind")
+    if kind in shelf.ours:
+        return (files("waterjar.lab") / "templates" / f"{kind}.yaml").read_text(encoding="utf-8")
+    template = getattr(shelf.module(kind), "TEMPLATE", None)
+    if not isinstance(template, str):
+        raise WaterjarError(f"the kind '{kind}' of {shelf.outside()[kind].origin} has no TEMPLATE to start from")
+    return template

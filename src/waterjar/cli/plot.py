@@ -48,12 +48,15 @@ def command(
     from waterjar.view.style import check_target  # noqa: PLC0415
 
     if listing:
-        _list([figures.describe(name) for name in figures.available()], as_json)
+        known, faults = figures.described()
+        _list(known, as_json)
+        for why in faults.values():
+            sys.stderr.write(f"waterjar: {visible(why)}\n")
         return
     if path is None or out is None:
         raise WaterjarError("expected a study and a file: waterjar plot DIR --figure NAME --out x.pdf")
-    if figure is not None and figure not in (*figures.available(), ALL, ALBUM):
-        raise unknown_name("--figure", figure, [*figures.available(), ALL, ALBUM])
+    if figure is not None:
+        figures.SHELF.check(figure, "--figure", also=(ALL, ALBUM))
     if kind is not None and kind not in FORMATS:
         raise unknown_name("--format", kind, FORMATS)
     settings = _settings(sets)
@@ -153,9 +156,9 @@ def _several(study: Study, folder: Path, kind: str | None, *, declared: bool) ->
     drawn: dict[str, str] = {}
     refused: dict[str, str] = {}
     for name in named if declared and named else figures.available():
-        needs = [need.split("|") for need in figures.describe(name).needs]
-        lacking = [need for need in needs if not any(one in found.results for one in need)]
         try:
+            needs = [need.split("|") for need in figures.describe(name).needs]
+            lacking = [need for need in needs if not any(one in found.results for one in need)]
             if lacking and name not in named:  # a figure that is declared is drawn, whatever has to be measured for it
                 why = found.passed_over.get(lacking[0][0], f"{' or '.join(lacking[0])} was not measured")
                 raise WaterjarError(why)

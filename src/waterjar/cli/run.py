@@ -39,7 +39,8 @@ def command(
 ) -> None:
     """Run a study, or go on with one: complete runs are passed over, begun ones resumed; then analyse it.
 
-    It ends with measures, figures and a report, as its section `analysis` says.
+    It ends with measures, figures and a report, as its section `analysis` says; with exit code 1 where a family that is
+    declared there could not be measured.
     """
     from waterjar.errors import missing_extra  # noqa: PLC0415 - not for --help
 
@@ -74,7 +75,7 @@ def command(
         finally:
             if board:
                 board.close()
-        _tell(declared, done, folder, train_only=train_only, as_json=as_json)
+        unmeasured = _tell(declared, done, folder, train_only=train_only, as_json=as_json)
     except KeyboardInterrupt:
         again = ["waterjar", "run", str(declaration), *([] if out is None else ["--out", str(out)])]
         again += [] if workers is None else ["--workers", str(workers)]
@@ -83,10 +84,16 @@ def command(
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)  # None: it was not Python's
+    if unmeasured:
+        sys.stderr.write(
+            f"waterjar: declared and not measured: {', '.join(unmeasured)}; all else is done. Leave it out of "
+            "analysis.families, or record what it needs\n"
+        )
+        raise typer.Exit(1)
 
 
-def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json: bool) -> None:
-    """What came out, and the analysis of it that the study declares."""
+def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json: bool) -> list[str]:
+    """What came out, and the analysis of it that the study declares; returns the families it could not measure."""
     from waterjar.lab import study  # noqa: PLC0415
     from waterjar.view.outputs import earlier_files, write_outputs  # noqa: PLC0415
 
@@ -96,13 +103,14 @@ def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json
     made = {} if found is None else write_outputs(found, folder)
     written = {name: str(file) for name, file in made.items() if isinstance(file, Path)}
     refused = {name: why for name, why in made.items() if isinstance(why, str)}
+    unmeasured = [name for name in (found.passed_over if found is not None else ()) if _asked(declared, name)]
     if found is not None:
-        refused |= {name: f"not measured: {why}" for name, why in found.passed_over.items() if _asked(declared, name)}
+        refused |= {name: f"not measured: {found.passed_over[name]}" for name in unmeasured}
     if as_json:
         runs = [_final(run) for run in done]
         told = [*study.notes(declared), *study.notes(declared, done)]
         print_json({"study": str(folder), "runs": runs, "outputs": written, "passed_over": refused, "notes": told})
-        return
+        return unmeasured
     if found is not None and found.results:
         print_diagnosis(found, found.table())
     for name, why in refused.items():
@@ -115,6 +123,7 @@ def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json
     if others:
         few = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
         sys.stderr.write(f"waterjar: not written now, of an earlier analysis or another command: {visible(few)}\n")
+    return unmeasured
 
 
 def _asked(declared: Any, family: str) -> bool:

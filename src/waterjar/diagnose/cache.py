@@ -1,8 +1,8 @@
 """Results kept outside the sealed runs, and found again by what they were made of.
 
-A metric's result is stale when a file of its runs, a setting or its version has changed: what is kept says it all. One
-file per family, unit and settings holds all its metrics; one that is new, or has another version, is computed and put
-beside the others, which stay as they are.
+A metric's result is stale when a file of its runs, a setting, its version or that of the package that brings it has
+changed: what is kept says it all. One file per family, unit and settings holds all its metrics; one that is new, or has
+another version, is computed and put beside the others, which stay as they are.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def cached(
         found = None
     else:
         gone = not before["metrics"].keys() <= family.metrics.keys()
-        new = [m for m in stale if before["metrics"].get(m.name) != m.version]
+        new = [m for m in stale if before["metrics"].get(m.name) != m.edition]
         if found is not None or not new:  # a refusal has nothing of the others
             stale = new
     if before is not None and not why and not stale and not (gone and found is not None):
@@ -134,7 +134,7 @@ def _give_up_old_pieces(family: Family, unit: str, folder: Path) -> None:
 
 def _made_of(family: Family, unit: Unit, runs: Mapping[str, str]) -> dict[str, Any]:
     beside = [unit.title, unit.note, "" if unit.baseline is None else unit.baseline.title] if family.compared else []
-    metrics = {name: metric.version for name, metric in family.metrics.items()}
+    metrics = {name: metric.edition for name, metric in family.metrics.items()}
     return {"format": _FORMAT, "version": family.version, "beside": beside, "runs": dict(runs), "metrics": metrics}
 
 

@@ -51,7 +51,7 @@ def _line(metric: Metric) -> str:
         f"{units}[{_bound(metric.range[0])}, {_bound(metric.range[1])}]",
         _code(metric.needs),
         metric.citation,
-        str(metric.version),
+        str(metric.edition),
     ]
     return "| " + " | ".join(cell.replace("|", "\\|").strip() for cell in cells) + " |"
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from waterjar.diagnose.declaration import refuse_names, refuse_parts, refuse_unfit, refuse_words
+from waterjar.diagnose.outside import SHELF, declare_from_outside
 from waterjar.errors import WaterjarError, unknown_name
 
 if TYPE_CHECKING:
@@ -107,6 +108,13 @@ class Metric:
     """How its mean over seeds is bounded: by t, or by t below ten seeds and the BCa bootstrap from there (`auto`)."""
     made_of: tuple[str, ...] = ()
     """Metrics, or what others are made of, that it is a sum, difference or ratio of; see `coupled`."""
+    origin: str = ""
+    """The package and its version, of a metric from outside."""
+
+    @property
+    def edition(self) -> int | str:
+        """Changes whenever its numbers may: the version, and of a metric from outside that of its package, too."""
+        return f"{self.version} of {self.origin}" if self.origin else self.version
 
     @property
     def label(self) -> str:
@@ -139,7 +147,7 @@ class Metric:
             "valid_min": low,
             "valid_max": high,
             "citation": self.citation,
-            "version": self.version,
+            "version": self.edition,
         }
 
 
@@ -212,7 +220,7 @@ class Family:
     @property
     def versions(self) -> str:
         """Changes whenever a number of this family may change."""
-        own = {name: m.version for name, m in sorted(self.metrics.items())}
+        own = {name: m.edition for name, m in sorted(self.metrics.items())}
         return json.dumps({self.name: self.version, **own})
 
 
@@ -323,7 +331,7 @@ def forget(name: str) -> None:
 
 @functools.cache
 def families() -> dict[str, Family]:
-    """Every family that stands in this package, by name."""
+    """Every family that stands in this package, by name; its metrics, and those from outside, are declared then."""
     import waterjar.diagnose as package  # noqa: PLC0415 - the package imports us
 
     found: dict[str, Family] = {}
@@ -337,6 +345,7 @@ def families() -> dict[str, Family]:
                     importlib.import_module(f"{module.__name__}.{inner.name}")
     for declared in _METRICS.values():
         refuse_parts(declared, _METRICS.values())
+    declare_from_outside(_METRICS, _FAMILIES)
     return dict(sorted(found.items()))
 
 
@@ -350,7 +359,7 @@ def find_metric(name: str) -> Metric:
     """One metric, or an error that names the nearest."""
     known = metrics()
     if name not in known:
-        raise unknown_name("metric", name, known)
+        raise SHELF.absent(name, known)
     return known[name]
 
 

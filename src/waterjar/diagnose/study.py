@@ -18,11 +18,12 @@ from waterjar.diagnose.analysis import Analysis, Tests, analysis_of
 from waterjar.diagnose.cache import FOLDER, cached, fingerprint, piece_key
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.measuring import assemble, measure_unit, units_of
+from waterjar.diagnose.outside import SHELF
 from waterjar.diagnose.pieces import Executor, Parts, PieceRunner
 from waterjar.diagnose.registry import Family, Metric, find_family, find_metric, metrics
 from waterjar.diagnose.seals import seal_states
 from waterjar.diagnose.settings import dump
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError
 from waterjar.run.root import DamagedError
 from waterjar.run.schema import REASONS
 from waterjar.run.study import Study
@@ -243,7 +244,7 @@ def _named(only: Sequence[str]) -> list[Family]:
     for name in only:
         known = registry.families()
         if name not in known and name not in metrics():
-            raise unknown_name("family or metric", name, [*known, *metrics()])
+            raise SHELF.absent(name, [*known, *metrics()], "family or metric")
         family = known[name] if name in known else known[metrics()[name].family]
         found[family.name] = family
     return list(found.values())

@@ -21,7 +21,6 @@ from pydantic import (
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab import shortcuts
 from waterjar.lab.augmentation import T1, T2, AugmentationSettings
-from waterjar.lab.by_name import behind_name
 from waterjar.lab.learners import Precision
 from waterjar.lab.shortcuts import Fill
 from waterjar.run.faults import Behind
@@ -92,7 +91,7 @@ class Planting(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the kind."""
-        return behind_name(shortcuts, "shortcut", values.get("kind", "patch"), at)
+        return shortcuts.SHELF.behind(values.get("kind", "patch"), at)
 
 
 class Augmentation(BaseModel):
@@ -192,6 +191,16 @@ class RunConfig(BaseModel):
     def method(self) -> str:
         """What it is called in tables: the learner, or the baseline that it is."""
         return self.learner if self.scenario == "sequential" else self.scenario
+
+    @property
+    def parts(self) -> dict[str, list[str]]:
+        """What it is made of: shelf -> names."""
+        return {
+            "data": [self.data],
+            "shortcuts": [self.shortcut.kind],
+            "networks": [self.backbone],
+            "learners": [self.learner],
+        }
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, the way it stands in the run; `method` is there for those who list runs."""

@@ -23,6 +23,7 @@ from waterjar.lab.scenarios import Epoch, Phase, phases, plain_batches
 from waterjar.lab.snapshots import Snapshots
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.run.identity import identify
+from waterjar.run.provenance import using_parts
 from waterjar.run.reader import open_run
 from waterjar.run.recorder import Recorder
 from waterjar.run.resume import mend
@@ -266,18 +267,19 @@ def train(
     if begun:
         check_that_run_is_not_older(path, checkpoints / LAST, last)
     try:
-        recorder = Recorder(
-            path,
-            {**config.to_plain(), "device": target},
-            seeds=[config.seed],
-            eval_sets=EVAL_SETS,
-            eval_sizes=evaluation_sizes(trainer.experiment),
-            tasks=TASKS,
-            classes=trainer.experiment.class_names,
-            probe_sets=trainer.snapshots.probe_sets,
-            data_fingerprint=data.fingerprint,
-            resume_at=last if begun else None,
-        )
+        with using_parts(config.parts):
+            recorder = Recorder(
+                path,
+                {**config.to_plain(), "device": target},
+                seeds=[config.seed],
+                eval_sets=EVAL_SETS,
+                eval_sizes=evaluation_sizes(trainer.experiment),
+                tasks=TASKS,
+                classes=trainer.experiment.class_names,
+                probe_sets=trainer.snapshots.probe_sets,
+                data_fingerprint=data.fingerprint,
+                resume_at=last if begun else None,
+            )
     except WaterjarError:
         if is_sealed(path):  # by another process, since we looked
             return path

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,12 +39,40 @@ def write_file(path: str | os.PathLike[str], data: bytes | str, *, sync: bool = 
                 file.write(content)
             return target
         make_folder(target.parent, sync=sync)
-        replace_file(target.with_name(f".{target.name[:50]}-{os.getpid()}.draft"), target, content, sync=sync)
+        replace_file(_draft_of(target), target, content, sync=sync)
         if sync:
             to_disk(target.parent)
     except (OSError, ValueError) as error:  # a name with a zero in it
         raise unwritten(target, error) from error
     return target
+
+
+def write_files(files: Mapping[Path, bytes | str]) -> None:
+    """Write files that belong together: an error, such as a full disk, leaves all of those that were there.
+
+    Each is written beside its place first, and only when the disk has all of them are they renamed.
+    """
+    drafts: list[tuple[Path, Path]] = []
+    target = Path()
+    try:
+        for target, data in files.items():
+            make_folder(target.parent)
+            drafts.append((_draft_of(target), target))
+            _write_draft(drafts[-1][0], data.encode() if isinstance(data, str) else data, sync=True)
+        for draft, target in drafts:
+            draft.replace(target)
+        for folder in dict.fromkeys(target.parent for target in files):
+            to_disk(folder)
+    except (OSError, ValueError) as error:
+        raise unwritten(target, error) from error
+    finally:
+        for draft, _ in drafts:
+            with contextlib.suppress(OSError, ValueError):
+                draft.unlink(missing_ok=True)
+
+
+def _draft_of(target: Path) -> Path:
+    return target.with_name(f".{target.name[:50]}-{os.getpid()}.draft")
 
 
 def replace_file(draft: Path, target: Path, data: bytes, *, sync: bool) -> None:
@@ -53,20 +81,24 @@ def replace_file(draft: Path, target: Path, data: bytes, *, sync: bool) -> None:
     `sync` is for the contents; the folder, which has the name, is for the caller to wait for.
     """
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            if sync:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _write_draft(draft, data, sync=sync)
         os.replace(draft, target)  # noqa: PTH105 - the hot path of every commit
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+
+
+def _write_draft(draft: Path, data: bytes, *, sync: bool) -> None:
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        if sync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def make_folder(path: Path, *, sync: bool = True) -> list[Path]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from waterjar._version import NUMERICS_VERSION, __version__
+from waterjar.run.shelf import Part, from_outside
 
 _PACKAGES = (
     "numpy",
@@ -25,6 +29,20 @@ _PACKAGES = (
     "avalanche-lib",
     "lightning",
 )
+_PARTS: ContextVar[tuple[Part, ...]] = ContextVar("parts from outside", default=())
+
+
+@contextlib.contextmanager
+def using_parts(parts: Mapping[str, Iterable[str]]) -> Iterator[None]:
+    """Name the parts, shelf -> names, that a run opened in here is made of: packages from outside are recorded.
+
+    A learner from another package changes numbers as a version of waterjar does.
+    """
+    before = _PARTS.set((*_PARTS.get(), *from_outside(parts)))
+    try:
+        yield
+    finally:
+        _PARTS.reset(before)
 
 
 def now() -> str:
@@ -34,8 +52,11 @@ def now() -> str:
 
 def collect() -> dict[str, Any]:
     """Everything worth knowing about the surroundings of a run, as plain data."""
+    parts = _PARTS.get()
+    named = {"parts": {f"{part.shelf}.{part.name}": part.origin for part in parts}} if parts else {}
     return {
-        "versions": versions(),
+        "versions": versions() | {part.package: part.version for part in parts},
+        **named,
         "numerics_version": NUMERICS_VERSION,
         "threads": _threads(),
         "git": git_state(Path.cwd()),

@@ -31,6 +31,13 @@ _WHOSE = {
 }  # fmt: skip
 """Words before `key` and `token` that make a secret of them: a `cls_token` is none."""
 _HOME = re.compile(r"(?:/home|/Users)/[^/\s:;,'\"]+|[A-Za-z]:\\Users\\[^\\\s:;,'\"]+")
+_ASSIGNED = re.compile(r"([A-Za-z_][\w.-]*)=([^\s,;&'\"]+)")
+_OPTION = re.compile(r"--?[A-Za-z][\w.-]*$")
+_ISSUED = re.compile(
+    r"\b(?:sk-(?=\D*\d)[\w-]{12,}|gh[opsru]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{15,}|hf_[A-Za-z0-9]{20,}|xox[a-z]-[\w-]{10,}"
+    r"|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
+)
+"""Secrets by the marks that those who issue them put in front, so that they are found wherever they stand."""
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]*(?=@)")
 
 
@@ -113,31 +120,50 @@ def _is_number(text: str) -> bool:
 def shown_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without values of keys that look like secrets, and without the names of home directories.
 
+    So it is all the way down, in lists too, and in texts that say key=value.
+
     >>> shown_settings({"lr": 0.1, "api_key": "x", "hub": {"token": "y", "user": 1}})
     {'lr': 0.1, 'api_key': '(not shown)', 'hub': {'token': '(not shown)', 'user': 1}}
-    >>> shown_settings({"cls_token": "mean", "data": "/home/anna/images"})
-    {'cls_token': 'mean', 'data': '~/images'}
+    >>> shown_settings({"cls_token": "mean", "data": "/home/anna/images", "env": ["HF_TOKEN=x", "N=2"]})
+    {'cls_token': 'mean', 'data': '~/images', 'env': ['HF_TOKEN=(not shown)', 'N=2']}
     """
-    return {key: shown_value(key, value) for key, value in settings.items()}
+    named = settings.get("name", settings.get("key"))  # {"name": "api_key", "value": "x"}
+    about = named if isinstance(named, str) else ""
+    return {key: shown_value(about if key == "value" and about else key, value) for key, value in settings.items()}
 
 
 def shown_value(key: str, value: Any) -> Any:
     """One setting, as `shown_settings` shows it; the key may be a dotted one."""
-    if value not in (None, "") and not isinstance(value, bool) and _is_secret(str(key).rpartition(".")[2]):
+    if any(_is_secret(part, value) for part in str(key).split(".")):
         return NOT_SHOWN
     if isinstance(value, Mapping):
         return shown_settings(value)
-    if isinstance(value, list | tuple):
-        return [shown_value(key, item) for item in value]
-    if not isinstance(value, str):
-        return value
+    if isinstance(value, list | tuple):  # an item behind one such as "--api-key" is its value
+        options = ["", *(_OPTION.match(item) and item if isinstance(item, str) else None for item in value)]
+        return [shown_value(before or key, item) for before, item in zip(options, value, strict=False)]
+    return _shown_text(value) if isinstance(value, str) else value
+
+
+def _shown_text(text: str) -> str:
     own = str(Path("~").expanduser())
-    if len(own) > 1 and (value == own or value.startswith(f"{own}/")):
-        value = f"~{value[len(own) :]}"
-    return _LOGIN.sub("…", _HOME.sub("~", value))
+    if len(own) > 1 and (text == own or text.startswith(f"{own}/")):
+        text = f"~{text[len(own) :]}"
+    text = _LOGIN.sub("…", _HOME.sub("~", text))
+    text = _ASSIGNED.sub(lambda said: f"{said[1]}={NOT_SHOWN}" if _is_secret(said[1], said[2]) else said[0], text)
+    return _ISSUED.sub(NOT_SHOWN, text)
 
 
-def _is_secret(key: str) -> bool:
+def _is_secret(key: str, value: Any) -> bool:
+    """Whether a key names a secret, of which there is one; several `tokens` are a number, or some texts."""
+    if value in (None, "") or isinstance(value, bool):
+        return False
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", key)]
+    if words and words[-1].endswith("s") and _holds_text(value):
+        words[-1] = words[-1].removesuffix("s")
     last, before = ["", "", *words][-1], ["", "", *words][-2]
     return not _SECRET.isdisjoint(words) or before in _WHOSE.get(last, ())
+
+
+def _holds_text(value: Any) -> bool:
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, str) or any(map(_holds_text, parts))

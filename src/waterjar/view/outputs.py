@@ -36,8 +36,8 @@ Made = dict[str, "Path | str"]
 def check_outputs(analysis: Analysis) -> None:
     """Refuse names of figures and formats that there are not, before anything is trained or measured."""
     for name in analysis.figures if isinstance(analysis.figures, tuple) else ():
-        if name not in figures.available():
-            raise unknown_name("analysis.figures", name, figures.available())
+        figures.SHELF.check(name, "analysis.figures")
+        figures.SHELF.module(name)  # one from outside may be broken
     for form in analysis.export_formats:
         if form not in (*DRAWN, *_WRITTEN):
             raise unknown_name("analysis.export_formats", form, (*DRAWN, *_WRITTEN))
@@ -96,7 +96,7 @@ def _of_lead(diagnosis: Diagnosis) -> list[str]:
     lead = diagnosis.analysis.lead
     if lead is None or lead not in diagnosis.results or len(diagnosis.study.cells) < 2:
         return []
-    return [name for name in figures.available() if lead in figures.describe(name).needs]
+    return [about.name for about in figures.described()[0] if lead in about.needs]
 
 
 def _draw(name: str, diagnosis: Diagnosis, target: Path) -> Path:

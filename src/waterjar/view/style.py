@@ -128,17 +128,21 @@ def save(figure: Figure, path: str | Path, *, dpi: float | None = None) -> Path:
     `dpi` is the resolution of a PNG; 200 by default.
     """
     target = check_target(path)
+    return write_file(target, picture(figure, target.suffix.lower(), dpi=dpi))
+
+
+def picture(figure: Figure, kind: str, *, dpi: float | None = None) -> bytes:
+    """What `save` writes to a file that ends in `kind`."""
     note = json.dumps({"waterjar": __version__, "roots": roots_of(figure)})
     fields: dict[str, dict[str, Any]] = {
         ".png": {"Description": note, "Software": f"waterjar {__version__}"},
         ".pdf": {"Keywords": note, "Creator": f"waterjar {__version__}", "CreationDate": None},
         ".svg": {"Description": note, "Creator": f"waterjar {__version__}", "Date": None},
     }
-    kind = target.suffix.lower()
     drawn_bytes = io.BytesIO()
     with house_style():
         figure.savefig(drawn_bytes, format=kind[1:], metadata=fields[kind], dpi=dpi or _STYLE["savefig.dpi"])
-    return write_file(target, drawn_bytes.getvalue())
+    return drawn_bytes.getvalue()
 
 
 def line_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:

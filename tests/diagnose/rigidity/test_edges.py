@@ -23,7 +23,7 @@ from waterjar.cli.main import app
 from waterjar.diagnose import rigidity
 from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.rigidity.floor import reliance_share
-from waterjar.diagnose.rigidity.guessing import above_guessing, luck_limits, shown_above
+from waterjar.diagnose.rigidity.guessing import above_guessing, luck_limits, shown_above, shown_within
 from waterjar.diagnose.study import diagnose
 from waterjar.run.schema import MEANINGS, REASONS
 from waterjar.testing import check_metric
@@ -252,6 +252,65 @@ class TestFloor:
     def test_one_side_above_chance_leaves_it_free(self) -> None:
         assert str(self.bound([0.3, 0.31, 0.29], chance=1 / 60)["pattern"]) == "inconclusive"
         assert str(self.bound([0.1, 0.11, 0.09], chance=1 / 60)["pattern"]) == "shortcut_rigidity"
+
+    def small(self, folder: Path, images: int, masked: float, theirs: float) -> xr.Dataset:
+        """Sixty classes, so that chance is 0.017; everybody learned."""
+        for scenario, end, hidden in (("scratch_t2", 0.6, theirs), ("sequential", 0.9, masked)):
+            for seed in (1, 2, 3):
+                about: dict[str, Any] = {"eval_sets": SETS, "tasks": ["t1", "t2"], "provenance": False}
+                about |= {"classes": [f"class {i}" for i in range(60)], "eval_sizes": dict.fromkeys(SETS, images)}
+                place = folder / f"{scenario}-{seed}"
+                with waterjar.Recorder(place, config(scenario, "sgd"), seeds=[seed], **about) as recorder:
+                    for epoch in range(3):
+                        values = {**dict.fromkeys(SETS, end + 0.01 * seed), "t2_shortcut_masked": hidden}
+                        recorder.log(train_task="t2", epoch=epoch, performance={"macro_accuracy": values})
+        return cell(measured(folder), "sgd")
+
+    def test_so_few_images_do_not_tell(self, tmp_path: Path) -> None:
+        """Neither of 8 images was right in any seed: the rate may be 0.31 all the same, by 1 - 0.05 ** (1 / 8)."""
+        part = self.small(tmp_path, 8, 0.0, 0.0)
+        assert str(part["pattern"].values) == "floor_unknown"
+        text = str(part["sentence"].values)
+        assert (
+            "Whether SFR_rel is bound by the floor is not known: with the shortcut masked accuracy is 0.000 and" in text
+        )
+        assert "8 images show neither that one of them is above chance (0.017) nor that both are at most 0.05" in text
+        assert (
+            "SFR_rel is bound by the floor, it is -PD" not in text and "what it adds in reliance cannot be told" in text
+        )
+        # none right: 1 - 0.05 ** (1 / n) <= 1 / 60 + 0.05 from 44 images on
+        (needed,) = re.findall(r"sets of about (\d+) images would, if these accuracies hold", text)
+        assert 44 <= int(needed) <= 1.1 * 44
+
+    @pytest.mark.parametrize(
+        ("images", "masked", "theirs", "pattern"),
+        [
+            (int(np.ceil(np.log(0.05) / np.log(1 - 1 / 60 - 0.05))), 0.0, 0.0, "bound_by_floor"),
+            (500, 0.01, 0.02, "bound_by_floor"),
+            (500, 0.01, 0.5, "free"),
+            (8, 0.0, 0.5, "free"),
+            (20, 0.05, 0.05, "floor_unknown"),
+        ],
+    )
+    def test_more_do(self, tmp_path: Path, images: int, masked: float, theirs: float, pattern: str) -> None:
+        found = str(self.small(tmp_path, images, masked, theirs)["pattern"].values)
+        assert found == pattern or (pattern == "free" and "floor" not in found)
+
+    @given(st.integers(1, 400), st.data())
+    def test_the_upper_bound_is_that_of_scipy(self, size: int, data: st.DataObject) -> None:
+        hits = data.draw(st.integers(0, size))
+        upper = stats.binomtest(hits, size, alternative="less").proportion_ci(0.95, "exact").high
+        for gap, within in ((-1e-4, False), (1e-4, True)):
+            assert shown_within([hits / size] * 3, 0.0, size, 0.95, upper + gap) is within
+
+    def test_without_a_size_seeds_decide(self) -> None:
+        assert shown_within([0.02, 0.0, 0.01], 1 / 60, None, 0.95, 0.05)
+        assert not shown_within([0.45, 0.0, 0.01], 1 / 60, None, 0.95, 0.05)
+        assert shown_within([0.0] * 3, 1 / 60, None, 0.95, 0.05)
+        assert not shown_within([0.3] * 3, 1 / 60, None, 0.95, 0.05)  # equal: their spread is not known
+        assert not shown_within([np.nan], 0.1, 10, 0.95, 0.05) and not shown_within([0.0], np.nan, 10, 0.95, 0.05)
+        text = str(self.bound([0.45, 0.0, 0.01], chance=1 / 60)["sentence"])
+        assert "these seeds show neither" in text and "more seeds would, or the sizes of the sets" in text
 
     @pytest.mark.parametrize("name", ["masked_gap", "reliance_share"])
     def test_the_contract(self, name: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import multiprocessing
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from lab.binary.tiny_binary import ALL_OPTIONS, tiny
 from waterjar.diagnose import continual, geometry, plasticity
 from waterjar.errors import WaterjarError
 from waterjar.lab import checkpoint, data
-from waterjar.lab.binary import BinaryConfig, draw_tasks, engines, estimate_size, train_binary, workers
+from waterjar.lab.binary import BinaryConfig, draw_tasks, engines, estimate_size, run_id_of, train_binary, workers
 from waterjar.lab.binary.cohort import Cohort
 from waterjar.lab.binary.engines import LocalCrew
 from waterjar.lab.binary.pupil import first_network
@@ -335,7 +337,7 @@ def test_going_on_with_another_engine(tmp_path: Path, glyphs: ImageData) -> None
     config = tiny(tasks={"number": 2}, recording={})
     expected = trained(tmp_path / "whole", config, glyphs)
     interrupted(tmp_path, config, glyphs, "loop")
-    with pytest.raises(WaterjarError, match="begun with engine 'loop', and 'vmap' would not give the same bits"):
+    with pytest.raises(WaterjarError, match="belongs to run .*: remove it to start the run anew"):
         trained(tmp_path, config, glyphs, "vmap")
     found = trained(tmp_path, config, glyphs, "processes", workers=1)
     assert found.attributes["seal"]["content"] == expected.attributes["seal"]["content"]
@@ -349,20 +351,61 @@ def test_a_checkpoint_of_a_run_that_is_gone(tmp_path: Path, glyphs: ImageData) -
     assert found["performance"].sizes["step"] == 6
 
 
-def test_auto_takes_the_quickest(tmp_path: Path, glyphs: ImageData, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_a_rule_and_no_race(tmp_path: Path, glyphs: ImageData, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a clock (this one finds whatever is tried later quicker) nor the number of cores gives other bits."""
     config = tiny(tasks={"number": 1}, recording={}, training={"epochs": 1, "batch_size": 16})
-    ticks = iter([5.0, 1.0] * 2)  # of the loop per repeat, of the stack
-    monkeypatch.setattr(engines, "_seconds", lambda step: (step(), next(ticks))[1])
-    assert engines.choose(config, glyphs, device="cpu", workers=1) == "vmap"
-    assert trained(tmp_path, config, glyphs, "auto", workers=1).attributes["config"]["engine"] == "vmap"
-    monkeypatch.setattr(engines, "_seconds", lambda _: 50.0)
-    assert engines.choose(config, glyphs, device="cpu", workers=2) == "vmap"
-    ticks = iter([50.0, 500.0])
-    monkeypatch.setattr(engines, "_seconds", lambda _: next(ticks))
-    assert engines.choose(config, glyphs, device="cpu", workers=2) == "processes"
-    assert engines.cores() >= 1
-    monkeypatch.undo()
-    assert engines._seconds(lambda: None) >= 0.0
+    expected = trained(tmp_path / "loop", config, glyphs, "loop")
+    calls = itertools.count()
+    monkeypatch.setattr(time, "perf_counter", lambda: -(0.5 ** next(calls)))
+    for cores in (1, 2, 64):
+        monkeypatch.setattr(engines, "cores", lambda cores=cores: cores)
+        found = trained(tmp_path / f"auto{cores}", config, glyphs, "auto")
+        assert found.attributes["seal"]["content"] == expected.attributes["seal"]["content"]
+        assert found.attributes["run_id"] == expected.attributes["run_id"]
+
+
+def test_what_auto_stands_for(glyphs: ImageData) -> None:
+    short = tiny(tasks={"number": 1}, training={"epochs": 1})
+    long = tiny(tasks={"number": 2}, training={"epochs": 100_000, "log_frequency": 100_000})
+    assert engines.choose(short, glyphs, device="cpu", workers=8) == "loop"  # starting processes takes longer
+    assert engines.choose(long, glyphs, device="cpu", workers=1) == "loop"
+    assert engines.choose(long, glyphs, device="cpu", workers=2) == "processes"
+    assert engines.choose(long, glyphs, device="cuda", workers=2) == "vmap"
+    assert engines.choose(tiny(repeats=1), glyphs, device="cuda") == "loop"
+    assert engines.cores() >= 1 and engines.processes_a_run(10**6) == 1
+
+
+def test_what_changes_the_numbers_changes_the_identity(tmp_path: Path, glyphs: ImageData) -> None:
+    config = tiny(tasks={"number": 1}, recording={})
+    loop, vmap = (trained(tmp_path / engine, config, glyphs, engine) for engine in ("loop", "vmap"))
+    assert loop.attributes["run_id"] == run_id_of(config, glyphs.fingerprint)
+    assert vmap.attributes["run_id"] == run_id_of(config, glyphs.fingerprint, stacked=True)
+    assert vmap.attributes["run_id"] != loop.attributes["run_id"]
+    one = tiny(tasks={"number": 1}, recording={}, repeats=1)  # nothing to stack
+    loop, vmap = (trained(tmp_path / f"{engine}-1", one, glyphs, engine) for engine in ("loop", "vmap"))
+    assert vmap.attributes["run_id"] == loop.attributes["run_id"]
+    assert vmap.attributes["seal"]["content"] == loop.attributes["seal"]["content"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_run_begun_when_both_had_one_identity(
+    tmp_path: Path, glyphs: ImageData, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """It would be sealed as one of `vmap`, with the bits of the other, with or without its checkpoint."""
+    config = tiny(tasks={"number": 2}, recording={})
+    with monkeypatch.context() as before:
+        before.setattr("waterjar.lab.binary.trainer.is_stacked", lambda *_: False)
+        before.setattr("waterjar.lab.binary.trainer._check_that_it_was_not_stacked", lambda *_: None, raising=False)
+        interrupted(tmp_path, config, glyphs, "vmap")
+    if not kept:
+        (tmp_path / "c" / "last.pt").unlink()
+    assert waterjar.open_run(tmp_path / "run").attributes["run_id"] == run_id_of(config, glyphs.fingerprint)
+    with pytest.raises(
+        WaterjarError, match="run was begun with engine 'vmap' by an earlier version, and 'auto' would not"
+    ):
+        trained(tmp_path, config, glyphs, "auto")
+    (tmp_path / "run").rename(tmp_path / "aside")
+    assert trained(tmp_path, config, glyphs, "auto").attributes["config"]["engine"] == "loop"
 
 
 def test_what_is_refused(tmp_path: Path, glyphs: ImageData) -> None:

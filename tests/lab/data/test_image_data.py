@@ -136,7 +136,7 @@ def test_channel_statistics_are_those_of_numpy() -> None:
 def test_cache_gives_the_same_data_memory_mapped_and_read_only(tmp_path: Path) -> None:
     data = small()
     directory = to_cache(data, tmp_path / "deep" / "cache")
-    opened = from_cache(directory, verify=True)
+    opened = from_cache(directory)
     assert isinstance(opened.train_images, np.memmap) and not opened.train_images.flags.writeable
     for name in ("train_images", "test_images", "train_labels", "test_labels", "train_index", "test_index"):
         stored, original = getattr(opened, name), getattr(data, name)
@@ -162,7 +162,7 @@ def test_a_quicker_writer_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", late)
-    assert from_cache(to_cache(small(), tmp_path), verify=True).fingerprint == small().fingerprint
+    assert from_cache(to_cache(small(), tmp_path)).fingerprint == small().fingerprint
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -183,8 +183,8 @@ def test_a_damaged_cache_says_so(tmp_path: Path) -> None:
         last = file.read(1)
         file.seek(-1, os.SEEK_END)
         file.write(bytes([last[0] ^ 1]))
-    with pytest.raises(WaterjarError, match="no longer have the fingerprint"):
-        from_cache(directory, verify=True)
+    with pytest.raises(WaterjarError, match=r"damaged \(train_images.npy no longer has the contents"):
+        from_cache(directory)
     (directory / "train_images.npy").write_bytes(b"nonsense")
     with pytest.raises(WaterjarError, match="damaged"):
         from_cache(directory)
@@ -223,7 +223,7 @@ def test_a_forged_cache_is_one_error(tmp_path: Path, file: str, before: bytes, a
     assert before in good
     (directory / file).write_bytes(good.replace(before, after))
     with pytest.raises(WaterjarError, match=r"is damaged .*: delete it, it will be made again"):
-        from_cache(directory, verify=True)
+        from_cache(directory)
 
 
 def _flip(file: Path) -> None:
@@ -241,7 +241,7 @@ def _other(file: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "why"),
     [
-        (_flip, "no longer have the fingerprint"),
+        (_flip, "train_images.npy no longer has the contents that were stored"),
         (Path.unlink, "No such file"),
         (lambda file: file.write_bytes(b""), "damaged"),
         (_other, "other data than its name says"),
@@ -261,6 +261,38 @@ def test_who_has_the_data_makes_a_damaged_copy_again_and_says_so(
     assert [file.name for file in tmp_path.iterdir()] == [directory.name]
     (told,) = [record.getMessage() for record in caplog.records]
     assert why in told and told.endswith(": it is made again") and "delete it" not in told
+
+
+@pytest.mark.parametrize("name", ["train_images", "test_images", "test_labels", "train_index", "class_superclass"])
+def test_a_worker_refuses_a_copy_in_which_a_bit_has_flipped_and_names_the_file(tmp_path: Path, name: str) -> None:
+    """Size and time are as they were: nothing but the bytes tells."""
+    directory = to_cache(small(), tmp_path)
+    _flip(directory / f"{name}.npy")
+    with pytest.raises(WaterjarError, match=rf"is damaged \({name}.npy no longer has the contents that were stored\)"):
+        from_cache(directory)
+
+
+def test_a_copy_of_an_earlier_version_has_no_checksums_of_its_files(tmp_path: Path) -> None:
+    directory = to_cache(small(), tmp_path)
+    description = json.loads((directory / "data.json").read_text())
+    assert description.pop("sha256").keys() == {file.stem for file in directory.glob("*.npy")}
+    (directory / "data.json").write_text(json.dumps(description))
+    assert from_cache(directory).fingerprint == small().fingerprint
+    _flip(directory / "test_images.npy")
+    with pytest.raises(WaterjarError, match="its contents no longer have the fingerprint"):
+        from_cache(directory)
+    description["class_names"][0] = "z"
+    (to_cache(small(), tmp_path / "new") / "data.json").write_text(json.dumps({**description, "sha256": {}}))
+    with pytest.raises(WaterjarError, match="its contents no longer have the fingerprint"):
+        from_cache(tmp_path / "new" / directory.name)
+
+
+def test_a_name_that_has_changed_is_told_of_its_file(tmp_path: Path) -> None:
+    directory = to_cache(small(), tmp_path)
+    file = directory / "data.json"
+    file.write_text(file.read_text().replace('"a"', '"c"', 1))
+    with pytest.raises(WaterjarError, match=r"data.json no longer has the contents"):
+        from_cache(directory)
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux's memory map")

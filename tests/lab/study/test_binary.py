@@ -303,7 +303,15 @@ def test_runs_of_an_earlier_declaration_are_said(tmp_path: Path, monkeypatch: py
     assert [entry.config["method"] for entry in both.entries] == ["sl", "rl"]  # the declared one first
     assert both.undeclared == [entry.name for entry in both.entries if entry.config["method"] == "rl"]
     code, text = cli("diagnose", tmp_path / "small", "--only", "continual")
-    assert code == 0 and f"1 of 2 runs: not of the study's present declaration: {both.undeclared[0]}" in text
+    said = f"1 of 2 runs: not of the study's present declaration: {both.undeclared[0]}"
+    assert code == 0 and said in text
+    listed = CliRunner().invoke(app, ["ls", str(tmp_path / "small"), "--json"])
+    assert {entry["config"]["method"]: entry["declared"] for entry in json.loads(listed.stdout)} == {
+        "sl": True,
+        "rl": False,
+    }
+    assert said in listed.stderr
+    assert cli("ls", tmp_path / "small")[1].count("no") > 0 and "declared" in cli("ls", tmp_path / "small")[1]
 
 
 def test_stopped_in_the_analysis_it_says_how_to_go_on(
@@ -335,10 +343,31 @@ def test_what_was_not_recorded_is_said_and_costs_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("waterjar.lab.study.runner.LocalPool", InThisProcess)
-    content = {**SMALL, "recording": {"features": [], "weights": False}, "analysis": {"figures": False}}
+    recorded = {**SMALL, "recording": {"features": [], "weights": False}}
+    content = {**recorded, "analysis": {"figures": False, "families": ["continual", "plasticity", "geometry"]}}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(content))
     code, text = cli("run", tmp_path / "small.yaml", "--json")
-    assert code == 0
+    assert code == 1  # they are declared
     assert {"plasticity", "geometry"} <= set(json.loads(text)["passed_over"])
-    code, text = cli("run", tmp_path / "small.yaml")
-    assert "zero_shot" in text
+    assert json.loads(text)["outputs"].keys() == {"report.html"}
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "small.yaml")])
+    assert result.exit_code == 1 and "zero_shot" in result.stdout
+    assert "declared and not measured: plasticity, geometry; all else is done" in result.stderr
+    assert cli("run", tmp_path / "small.yaml", "--train-only")[0] == 0
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump({**recorded, "analysis": {"figures": False}}))
+    code, text = cli("run", tmp_path / "small.yaml", "--json")  # what is not declared is not missed
+    assert code == 0 and json.loads(text)["passed_over"] == {}
+
+
+@pytest.mark.parametrize(
+    ("recording", "families"),
+    [
+        ({}, ["continual", "plasticity", "geometry"]),
+        ({"features": []}, ["continual", "plasticity"]),
+        ({"features": [], "weights": False}, ["continual"]),
+        ({"weights": False}, ["continual", "plasticity", "geometry"]),
+    ],
+)
+def test_where_a_file_is_silent_what_it_records_is_measured(recording: dict[str, Any], families: list[str]) -> None:
+    for preset in (None, "seed"):
+        assert list(declaration(recording=recording, preset=preset).analysis.families or ()) == families

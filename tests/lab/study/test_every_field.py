@@ -448,15 +448,24 @@ def test_nothing_but_what_is_declared_is_measured(tmp_path: Path) -> None:
 
 
 def test_engines_do_not_part_algorithms_from_their_baseline(tmp_path: Path) -> None:
-    """They differ by rounding, and which is taken may hang on a race."""
-    content = {**BASE["binary"], **TWO["binary"], "resources": {"engine": "loop", "device": "cpu"}}
-    study.run(declare({**content, "algorithms": ["sl"]}), tmp_path, executor=InThisProcess())
-    other = {"engine": "vmap", "device": "cpu"}
-    declaration = declare({**content, "resources": other})
-    waterjar.create_study(tmp_path, declaration.model_dump(mode="json"), replace=True)
-    done = study.run(declaration, tmp_path, executor=InThisProcess())
+    """They differ by rounding: an algorithm on one machine is compared with another's on the next."""
+    content = {**BASE["binary"], **TWO["binary"], "analysis": {"families": ["continual"]}}
+    for engine, learner in (("loop", "sl"), ("vmap", "rl")):
+        words = {"resources": {"engine": engine, "device": "cpu"}, "algorithms": [learner]}
+        study.run(declare({**content, **words}), tmp_path, executor=InThisProcess())
+    waterjar.create_study(tmp_path, declare(content).model_dump(mode="json"), replace=True)
+    done = waterjar.open_study(tmp_path)
     assert {run.config["engine"] for run in done} == {"loop", "vmap"}
     assert compare_cells(diagnose(done), ["average_accuracy"])["difference"].notna().any()
+
+
+def test_another_rounding_is_another_run(tmp_path: Path) -> None:
+    """The same folder keeps both, and neither is taken for the other."""
+    for engine in ("loop", "auto", "processes", "vmap"):
+        declared = declare({**BASE["binary"], **TWO["binary"], "resources": {"engine": engine, "device": "cpu"}})
+        study.run(declared, tmp_path, executor=InThisProcess())
+    engines = sorted((run.config["method"], run.config["engine"]) for run in waterjar.open_study(tmp_path))
+    assert engines == [("rl", "loop"), ("rl", "vmap"), ("sl", "loop"), ("sl", "vmap")]
 
 
 @pytest.mark.parametrize(

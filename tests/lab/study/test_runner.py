@@ -332,3 +332,22 @@ def test_the_command_to_go_on_with_can_be_pasted(tmp_path: Path, monkeypatch: py
         assert result.exit_code == 130
         hint = result.stderr.partition("go on with: ")[2].splitlines()[0]
         assert shlex.split(hint) == ["waterjar", "run", str(file), "--out", str(out), *more]
+
+
+def test_a_bit_that_flips_while_the_study_runs_is_found_by_the_next_run(tmp_path: Path) -> None:
+    """Numbers of images that have changed would be sealed as those of the others; the same command mends it."""
+
+    class Flipping(InThisProcess):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, name: str = "") -> Future[Any]:
+            if self.calls == 1:
+                (file,) = tmp_path.glob("study/.waterjar/data/*/train_images.npy")
+                flipped = bytearray(file.read_bytes())
+                flipped[-1] ^= 1
+                file.write_bytes(flipped)
+            return super().submit(fn, *args, name=name)
+
+    declared = declaration(strategies=["sgd"], scenarios=["scratch_t2"], training={"epochs_t1": 1, "epochs_t2": 1})
+    expected = contents(study.run(declared, tmp_path / "whole", executor=InThisProcess()))
+    with pytest.raises(WaterjarError, match=r"1 of 2 runs failed, 1 are complete.*\n.*train_images.npy no longer has"):
+        study.run(declared, tmp_path / "study", executor=Flipping())
+    assert contents(study.run(declared, tmp_path / "study", executor=InThisProcess())) == expected

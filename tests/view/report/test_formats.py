@@ -144,7 +144,8 @@ done
 def test_the_browser_is_alone_with_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_report: Report
 ) -> None:
-    browser(tmp_path, monkeypatch, PRINT + f'printf %s "%PDF of $home" > "$out"; echo "$@" > {tmp_path}/told')
+    printed = 'printf "%s\\n%%%%EOF" "%PDF of $home" > "$out"'
+    browser(tmp_path, monkeypatch, f'{PRINT}{printed}; echo "$@" > {tmp_path}/told')
     path = tmp_path / "out" / "r.pdf"
     path.parent.mkdir()
     path.write_text("the old one")
@@ -152,7 +153,8 @@ def test_the_browser_is_alone_with_the_page(
     told = (tmp_path / "told").read_text()
     assert path.read_bytes().startswith(b"%PDF of ") and list(path.parent.iterdir()) == [path]
     assert "--headless" in told and "MAP * ~NOTFOUND" in told and "file://" in told
-    assert not Path(path.read_text().removeprefix("%PDF of ")).parent.exists()  # its profile is gone with it
+    profile = path.read_text().split("\n")[0].removeprefix("%PDF of ")
+    assert not Path(profile).parent.exists()  # gone with it
 
 
 @pytest.mark.parametrize(
@@ -161,6 +163,7 @@ def test_the_browser_is_alone_with_the_page(
         ("echo 'no display here' >&2; exit 1", "printed no PDF: no display here"),
         ("exit 0", "printed no PDF: it said nothing"),
         (PRINT + 'echo "<html>" > "$out"', "printed no PDF"),
+        (PRINT + 'echo "%PDF-1.4 and no more" > "$out"', "a part of the PDF, 21 bytes: .* is there room left"),
         ("sleep 60 & sleep 60", "did not print the report in 0.3 s"),
     ],
 )

@@ -104,6 +104,11 @@ def test_the_floor_and_who_did_not_learn_are_named() -> None:
     assert "c has not learned the shortcut classes, nor has the baseline: there is no verdict" in told
 
 
+def test_where_the_floor_is_not_known_it_is_not_claimed() -> None:
+    (told, *_) = headline(result(["floor_unknown", "baseline"], [(0.5, 0.4)] * 2, [3] * 2), SETTINGS)
+    assert "of a it is not known whether SFR_rel is bound by the floor" in told and "a is bound" not in told
+
+
 def test_never_reached_is_within_the_epochs_of_who_did_not() -> None:
     told = headline(result(["inconclusive", "baseline"], [(0.5, 0.4)] * 2, [0, 3], budgets=[9.0, 30.0]), SETTINGS)
     assert "a never reaches 60 % on the shortcut classes within 9 epochs" in " ".join(told)

@@ -88,7 +88,8 @@ def measure(
     baseline : a scenario, in which the cell with the same settings is looked for, or a cell's name; None for none.
     eval_sets : role -> evaluation set, where they have other names than the laboratory's (see `side.EVAL_SETS`).
     thresholds : the grid of `ad_by_threshold`.
-    margin : below it, by upper bounds, deficit and added reliance count as `benign_transfer`.
+    margin : below it, by upper bounds, deficit and added reliance count as `benign_transfer`; a masked accuracy that is
+        above chance by no more is at the floor.
     confidence, power : of intervals, and of the number of seeds that would settle it.
     chance : accuracy of guessing, one number or one per task (that of the last counts). Left out: 1 / classes of the
         run; where these are not recorded (and of task_macro_accuracy) `reliance_share` is `chance_unknown`.
@@ -113,7 +114,7 @@ FAMILY = Family(
     load=Cell,
     signature=measure,
     dims=("threshold", "group"),
-    version=6,
+    version=7,
     compared=True,
     check=check_power,
 )

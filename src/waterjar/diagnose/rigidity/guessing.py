@@ -137,6 +137,35 @@ def shown_above(accuracies: ArrayLike, level: float, size: int | None, confidenc
     return bool(known.mean() - float(t.ppf(confidence, known.size - 1)) * spread > level + TOLERANCE)
 
 
+def shown_within(accuracies: ArrayLike, level: float, size: int | None, confidence: float, margin: float) -> bool:
+    """Whether accuracies, one per seed, are shown to be at most a margin above a level.
+
+    With the size of the set: by the exact upper bound of their mean (Clopper & Pearson 1934), as if one seed had it:
+    seeds see the same images, so that more of them do not make up for few. Without: by a one-sided t interval; of equal
+    seeds, whose spread is not known, only those that are not above the level at all.
+
+    >>> shown_within([0.0], 0.02, 100, 0.95, 0.05), shown_within([0.0], 0.02, 8, 0.95, 0.05)
+    (True, False)
+    """
+    values = np.asarray(accuracies, np.float64)
+    known = values[np.isfinite(values)]
+    if not known.size or math.isnan(level):
+        return False
+    mean = float(known.mean())
+    if size:
+        from scipy.stats import beta  # noqa: PLC0415
+
+        hits = mean * size
+        upper = 1.0 if hits >= size else float(beta.ppf(confidence, hits + 1, size - hits))
+        return upper <= level + margin + TOLERANCE
+    if known.size == 1 or np.ptp(known) <= TOLERANCE:
+        return bool(mean <= level + TOLERANCE)
+    from scipy.stats import t  # noqa: PLC0415
+
+    spread = float(known.std(ddof=1)) / math.sqrt(known.size)
+    return bool(mean + float(t.ppf(confidence, known.size - 1)) * spread <= level + margin + TOLERANCE)
+
+
 def equal_seeds_needed(confidence: float) -> int:
     """How many seeds with one and the same difference in accuracy count as clear of 0.
 

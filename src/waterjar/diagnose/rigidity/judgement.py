@@ -13,7 +13,7 @@ from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.result import NEVER_REACHED, UNDEFINED
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.diagnose.rigidity.curves import ROUNDING
-from waterjar.diagnose.rigidity.floor import bound_by_floor
+from waterjar.diagnose.rigidity.floor import floor_of
 from waterjar.diagnose.rigidity.guessing import equal_seeds_needed
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
@@ -60,15 +60,15 @@ def judge(
         variables |= needed(name, count, power, why[name])
     variables |= _all_three(settling, [why[judged_by], why["pd"], why["sfr_rel"]])
     pattern = rigidity_pattern(**{name: chosen[name].bounds for name in TRIPLET}, margin=pair.settings.margin)
-    unlearned = nobody_learned(pair)
+    unlearned, floor = nobody_learned(pair), floor_of(pair)
     if is_baseline:
         pattern = patterns.BASELINE
     elif pair.baseline is None:
         pattern = patterns.INCONCLUSIVE
     elif unlearned:
         pattern = patterns.UNLEARNED
-    elif bound_by_floor(pair):
-        pattern = patterns.FLOOR
+    elif floor.bound is not False:
+        pattern = patterns.FLOOR if floor.bound else patterns.FLOOR_UNKNOWN
     text = sentence(
         pair.learner.name,
         "" if pair.baseline is None else pair.baseline.name,
@@ -83,6 +83,7 @@ def judge(
         ),
         seeds_needed=settling,
         chance=pair.learner.guessing.chance,
+        floor=floor,
         unlearned=unlearned,
         remarks=remarks(pair),
     )

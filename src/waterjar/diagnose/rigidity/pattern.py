@@ -17,6 +17,8 @@ BASELINE = "baseline"
 """Not a pattern: the cell that others are compared with."""
 FLOOR = "bound_by_floor"
 """Not a pattern: with the shortcut masked neither side is above chance, so that SFR_rel says nothing of its own."""
+FLOOR_UNKNOWN = "floor_unknown"
+"""Not a pattern: so few images show neither that a masked accuracy is above chance nor that both are at the floor."""
 UNLEARNED = "nobody_learned"
 """Not a pattern: neither side is above guessing, so that there is nothing to compare."""
 

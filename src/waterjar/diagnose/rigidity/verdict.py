@@ -9,6 +9,7 @@ from typing import Any
 
 from waterjar.diagnose.over_seeds import CONFIDENCE
 from waterjar.diagnose.rigidity import pattern as patterns
+from waterjar.diagnose.rigidity.floor import Floor
 from waterjar.diagnose.rigidity.pattern import Bounds
 
 _MEANING = {
@@ -19,6 +20,9 @@ _MEANING = {
     patterns.INCONCLUSIVE: "{n} not settle the pattern{needed}.",
     patterns.FLOOR: "With the shortcut masked neither is clearly above chance ({masked}; chance is {chance:.3f}): "
     "SFR_rel is bound by the floor, it is -PD less the masked gap ({gap}) by arithmetic. No pattern is named.",
+    patterns.FLOOR_UNKNOWN: "Whether SFR_rel is bound by the floor is not known: with the shortcut masked accuracy is "
+    "{masked}, and {few} neither that one of them is above chance ({chance:.3f}) nor that both are at most {margin:g} "
+    "above it{enough}. No pattern is named.",
 }
 
 MOST_SEEDS = 200
@@ -57,6 +61,7 @@ def sentence(
     censored: tuple[int, int, int],
     seeds_needed: Mapping[str, float],
     chance: float,
+    floor: Floor,
     unlearned: str,
     remarks: str,
 ) -> str:
@@ -65,8 +70,8 @@ def sentence(
     `estimates` has ad, pd, sfr_rel, adaptation_epoch, sfr, random_mask_damage, masked_accuracy and masked_gap;
     `within` is the budget where ad is the restricted one, else None; `censored` is how many learners, how many
     baselines never reached the threshold, and of how many seeds; `seeds_needed` has how many would show each sign of
-    the triplet, NaN where that is unknown. `unlearned` says that nobody learned, which takes the place of a verdict;
-    `remarks` go behind it.
+    the triplet, NaN where that is unknown; `floor` is what is known of the masked accuracies. `unlearned` says that
+    nobody learned, which takes the place of a verdict; `remarks` go behind it.
     """
     level = _percent(settings.threshold)
     usual = math.isclose(settings.confidence, CONFIDENCE)
@@ -93,13 +98,15 @@ def sentence(
         masked=f"{masked:.3f} and {masked - gap.mean:.3f}",
         gap=gap.words(3),
         chance=chance,
+        few=_few(floor),
+        enough=_enough(floor),
     )
     if n == 0:
         settled = "No seed has the numbers of both: there is no pattern to be seen."
     delay = f"{name} {speed} {baseline} to reach {level} on the shortcut classes"
     if math.isnan(ad.mean):
         delay = f"Whether {name} adapts more slowly than {baseline} cannot be told at {level}"
-    bound = pattern == patterns.FLOOR
+    bound = pattern in (patterns.FLOOR, patterns.FLOOR_UNKNOWN)
     lean = "what it adds in reliance cannot be told" if bound else _lean(pd, sfr_rel, estimates["sfr"])
     limit = "" if within is None or math.isnan(ad.mean) else f"within {within:g} epochs "
     return (
@@ -188,6 +195,19 @@ def _needed(seeds: Mapping[str, float], estimates: Mapping[str, Estimate]) -> st
         return told
     parts = " and ".join(f"{count:.0f} that of {_SYMBOLS[key]}" for key, count in able.items())
     return f"{told}; about {parts.replace(' that of', ' would show the sign of', 1)}, if means and spreads hold"
+
+
+def _few(floor: Floor) -> str:
+    if floor.images is None:
+        return "these seeds show"
+    return "1 image shows" if floor.images == 1 else f"{floor.images} images show"
+
+
+def _enough(floor: Floor) -> str:
+    """What would tell whether it is bound."""
+    if floor.images is None:
+        return "; more seeds would, or the sizes of the sets, which were not recorded"
+    return "" if floor.needed is None else f"; sets of about {floor.needed:,} images would, if these accuracies hold"
 
 
 def _seeds(n: int) -> str:

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from waterjar.errors import WaterjarError
 from waterjar.lab.binary import learners, networks, optimisers, options
-from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import Count, ExampleRecording, ListedCount, Number, Seed
 from waterjar.run.faults import Behind, parse_settings
 
@@ -58,7 +57,7 @@ class OptimiserChoice(Choice):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the optimiser."""
-        return behind_name(optimisers, "optimiser", values.get("name"), at)
+        return optimisers.SHELF.behind(values.get("name"), at)
 
 
 class OptionChoice(Choice):
@@ -67,7 +66,7 @@ class OptionChoice(Choice):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the option."""
-        return behind_name(options, "option", values.get("name"), at)
+        return options.SHELF.behind(values.get("name"), at)
 
 
 class Training(BaseModel):
@@ -243,6 +242,11 @@ class BinaryConfig(BaseModel):
     def method(self) -> str:
         """What it is called in tables: the learner and its options."""
         return "+".join([self.learner, *(one.name for one in self.options)])
+
+    @property
+    def parts(self) -> dict[str, list[str]]:
+        """What it is made of, of what can come from outside: shelf -> names."""
+        return {"data": [self.data], "networks": [self.network], "options": [one.name for one in self.options]}
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, the way it stands in the run: with the seeds of the repeats in place of what gave them."""

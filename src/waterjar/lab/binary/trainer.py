@@ -16,7 +16,7 @@ from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab import checkpoint, networks
 from waterjar.lab.binary.class_tasks import draw_tasks
 from waterjar.lab.binary.config import BinaryConfig
-from waterjar.lab.binary.engines import ENGINES, Crew, choose, hire
+from waterjar.lab.binary.engines import ENGINES, Crew, choose, hire, is_stacked
 from waterjar.lab.binary.examples import describe_examples, examples_by_set
 from waterjar.lab.binary.probes import probe_labels, probe_rows
 from waterjar.lab.binary.pupil import first_network
@@ -28,8 +28,10 @@ from waterjar.lab.memory import PeakMemory
 from waterjar.lab.scenarios import batch_bounds
 from waterjar.lab.trainer import BACKWARD_COST, check_that_run_is_not_older, is_sealed
 from waterjar.run.identity import identify
+from waterjar.run.provenance import using_parts
 from waterjar.run.recorder import Recorder
 from waterjar.run.resume import mend
+from waterjar.run.root import read_root
 from waterjar.run.schema import Missing, Variable, missing
 from waterjar.run.store import ROOT
 
@@ -50,21 +52,28 @@ VARIABLES = {
 """What these runs have beside the schema."""
 
 _TRAIN = ("loss", "accuracy", "reward", "gradient_norm")  # in /train, what is traced of the learner's batches
-_ALONE = ("loop", "processes")  # to a repeat they are the same
 
 
-def run_id_of(config: BinaryConfig, fingerprint: str) -> str:
-    """The identity of the run that a config and a data set make."""
-    return identify(config.to_plain(), config.repeat_seeds, fingerprint, ("engine",))[0]
+def run_id_of(config: BinaryConfig, fingerprint: str, *, stacked: bool = False) -> str:
+    """The identity of the run that a config and a data set make, by an engine that stacks repeats or not."""
+    plain = {**config.to_plain(), **({"engine": "vmap"} if stacked else {})}
+    return identify(plain, config.repeat_seeds, fingerprint, _unhashed(stacked))[0]
+
+
+def _unhashed(stacked: bool) -> tuple[str, ...]:
+    """The engine identifies a run where it changes the numbers: those that train a repeat alone have the same bits."""
+    return () if stacked else ("engine",)
 
 
 class BinaryTrainer:
     """One run under way. `train_binary` below is the way in."""
 
-    def __init__(self, config: BinaryConfig, data: ImageData, crew: Crew, *, engine: str, folder: Path, every: float):
+    def __init__(
+        self, config: BinaryConfig, data: ImageData, crew: Crew, *, run_id: str, engine: str, folder: Path, every: float
+    ) -> None:
         self._memory = PeakMemory()
         self.config = config
-        self.run_id = run_id_of(config, data.fingerprint)
+        self.run_id = run_id
         self.tasks = draw_tasks(data, config)
         self._crew = crew
         self._engine = engine
@@ -239,9 +248,8 @@ def train_binary(
 ) -> Path:
     """Train a run to its end and seal it at `path`, from its last checkpoint if it was begun before.
 
-    A sealed run is left alone. Everything random hangs on the config; the caller's generators are not touched. With
-    `engine="auto"` a run that was begun goes on with the engine that it began with. Workers are those of `processes`:
-    as many as there are cores, unless told.
+    A sealed run is left alone. Everything random hangs on the config; the caller's generators are not touched. Workers
+    are those of `processes`: as many as there are cores, unless told.
     """
     if engine not in ENGINES:
         raise unknown_name("engine", engine, ENGINES)
@@ -250,36 +258,42 @@ def train_binary(
         (checkpoints / LAST).unlink(missing_ok=True)
         return path
     target = resolve_device(device)  # type: ignore[arg-type]
-    run_id = run_id_of(config, data.fingerprint)
+    stacked = is_stacked(engine, len(config.repeat_seeds), target)
+    run_id = run_id_of(config, data.fingerprint, stacked=stacked)
     begun = (path / ROOT).exists()
     found = checkpoint.load(checkpoints, LAST, run_id)
     if found is not None and not begun:
         (checkpoints / LAST).unlink()  # of a run that was removed: going on from it would leave out its beginning
         found = None
-    chosen = _engine_of(engine, found, checkpoints / LAST)
-    if chosen == "auto":
-        chosen = choose(config, data, device=target, workers=workers)
+    if begun and not stacked:
+        _check_that_it_was_not_stacked(path, engine)
+    chosen = choose(config, data, device=target, workers=workers) if engine == "auto" else engine
     crew = hire(chosen, config, data, device=target, scratch=checkpoints / "data", workers=workers)
     try:
-        trainer = BinaryTrainer(config, data, crew, engine=chosen, folder=checkpoints, every=checkpoint_seconds)
+        trainer = BinaryTrainer(
+            config, data, crew, run_id=run_id, engine=chosen, folder=checkpoints, every=checkpoint_seconds
+        )
         last = trainer.resume(found)
         if begun:
             check_that_run_is_not_older(path, checkpoints / LAST, last)
         names = trainer.tasks.names
-        with Recorder(
-            path,
-            {**config.to_plain(), "device": target, "engine": chosen},
-            seeds=config.repeat_seeds,
-            eval_sets={name: task for task, name in enumerate(names)},
-            eval_sizes=dict.fromkeys(names, trainer.tasks.n_test),
-            tasks=names,
-            classes=[f"label_{label}" for label in range(config.tasks.classes_per_task)],
-            probe_sets=[names[task] for task in config.probe_tasks],
-            variables=VARIABLES,
-            data_fingerprint=data.fingerprint,
-            unhashed=("engine",),
-            resume_at=last if begun else None,
-        ) as recorder:
+        with (
+            using_parts(config.parts),
+            Recorder(
+                path,
+                {**config.to_plain(), "device": target, "engine": chosen},
+                seeds=config.repeat_seeds,
+                eval_sets={name: task for task, name in enumerate(names)},
+                eval_sizes=dict.fromkeys(names, trainer.tasks.n_test),
+                tasks=names,
+                classes=[f"label_{label}" for label in range(config.tasks.classes_per_task)],
+                probe_sets=[names[task] for task in config.probe_tasks],
+                variables=VARIABLES,
+                data_fingerprint=data.fingerprint,
+                unhashed=_unhashed(stacked),
+                resume_at=last if begun else None,
+            ) as recorder,
+        ):
             trainer.describe(recorder)
             trainer.go(recorder)
     finally:
@@ -288,16 +302,11 @@ def train_binary(
     return path
 
 
-def _engine_of(engine: str, found: dict[str, Any] | None, file: Path) -> str:
-    """The engine to go on with: bits of one that stacks repeats are not those of one that does not."""
-    before = None if found is None else str(found.get("engine"))
-    if before is None:
-        return engine
-    if engine == "auto":
-        return before
-    if engine != before and not {engine, before} <= set(_ALONE):
+def _check_that_it_was_not_stacked(path: Path, engine: str) -> None:
+    """Refuse a run that an earlier waterjar began: there `vmap` had the identity of the others, and not their bits."""
+    begun = read_root(path)["attributes"]
+    if begun["config"].get("engine") == "vmap" and len(begun["seeds"]) > 1:
         raise WaterjarError(
-            f"the run was begun with engine '{before}', and '{engine}' would not give the same bits: go on with that "
-            f"one (or 'auto'), or remove the checkpoint {file} to start the run anew"
+            f"{path} was begun with engine 'vmap' by an earlier version, and '{engine}' would not give the same bits: "
+            "move it away to train it anew"
         )
-    return engine

@@ -5,19 +5,14 @@ A data set is a module with a pydantic `Settings` and `load(settings) -> ImageDa
 
 from __future__ import annotations
 
-import sys
-
-from waterjar.lab import by_name
 from waterjar.lab.data._cache import from_cache, to_cache
 from waterjar.lab.data._image_data import ImageData, channel_statistics, image_data
-from waterjar.run.faults import parse_settings
+from waterjar.run.shelf import SHELVES
 
-__all__ = ["ImageData", "channel_statistics", "from_cache", "image_data", "load", "names", "to_cache"]
+__all__ = ["SHELF", "ImageData", "channel_statistics", "from_cache", "image_data", "load", "names", "to_cache"]
 
-
-def names() -> tuple[str, ...]:
-    """The data sets there are."""
-    return by_name.names_in(sys.modules[__name__])
+SHELF = SHELVES["data"]
+names = SHELF.names
 
 
 def load(name: str, /, **settings: object) -> ImageData:
@@ -26,7 +21,5 @@ def load(name: str, /, **settings: object) -> ImageData:
     >>> load("glyphs", alphabets=2, characters=2, train_per_class=3, test_per_class=1).train_images.shape
     (12, 32, 32, 3)
     """
-    module = by_name.module_in(sys.modules[__name__], "data set", name)
-    parsed = parse_settings(module.Settings, settings, f"data set '{name}'")
-    data: ImageData = module.load(parsed)
+    data: ImageData = SHELF.module(name).load(SHELF.parse(name, settings))
     return data

@@ -2,23 +2,25 @@
 
 A worker gets the path, not the data. The directory's name holds the fingerprint; it appears by one atomic
 rename when it is complete, so that a killed writer leaves nothing that looks whole. A copy that has changed since is
-never used: who has the data writes it anew, and says so; a worker, which has not, refuses it.
+never used: who has the data writes it anew, and says so; a worker, which has not, refuses it, and names the file. So
+all of it is read and hashed whenever it is opened, once a run (0.14 s of CPU for the 184 MB of CIFAR-100).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, brief
 from waterjar.lab.data._image_data import ImageData, fingerprint
@@ -36,6 +38,8 @@ ARRAYS = (
     "class_superclass",
 )
 _DESCRIPTION = "data.json"
+_CHECKSUMS = "sha256"
+_PART = 2**20
 _REMEDY = ": delete it, it will be made again"
 _LOG = logging.getLogger(__name__)
 
@@ -61,7 +65,7 @@ def to_cache(data: ImageData, directory: str | os.PathLike[str]) -> Path:
     is_there = target.exists() or target.is_symlink()
     if is_there:
         try:
-            from_cache(_same(target, data), verify=True)
+            from_cache(_same(target, data))
         except WaterjarError as error:
             _LOG.warning("%s: it is made again", str(error).removesuffix(_REMEDY))
         else:
@@ -104,6 +108,7 @@ def _write(data: ImageData, target: Path, *, replace: bool) -> Path:
             "class_names": data.class_names,
             "superclass_names": data.superclass_names,
             "fingerprint": data.fingerprint,
+            _CHECKSUMS: {name: _checksum(partial, name) for name in ARRAYS},
         }
         (partial / _DESCRIPTION).write_text(json.dumps(description, indent=1), encoding="utf-8")
         partial.chmod(0o755)
@@ -121,17 +126,19 @@ def _write(data: ImageData, target: Path, *, replace: bool) -> Path:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def from_cache(directory: str | os.PathLike[str], *, verify: bool = False) -> ImageData:
-    """Open an image set that `to_cache` wrote, memory-mapped and read-only. `verify` reads and hashes it all."""
+def from_cache(directory: str | os.PathLike[str]) -> ImageData:
+    """Open an image set that `to_cache` wrote, memory-mapped and read-only, after a look at every byte of it."""
     source = Path(directory)
     description = _description(source)
     class_names, superclass_names = (tuple(description[key]) for key in ("class_names", "superclass_names"))
     try:
-        arrays: dict[str, NDArray[Any]] = {
+        arrays: dict[str, np.memmap[Any, Any]] = {
             name: np.load(source / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS
         }
-        if verify and fingerprint(arrays, class_names, superclass_names) != description["fingerprint"]:
-            raise _damaged(source, "its contents no longer have the fingerprint they were stored with")
+        # From the files and not through the map, of which all would be resident then, and count as memory of the run.
+        found = fingerprint(arrays, class_names, superclass_names, lambda key: _parts(source, key, arrays[key].offset))
+        if found != description["fingerprint"]:
+            raise _damaged(source, _what_changed(source, description.get(_CHECKSUMS)))
         return ImageData(
             name=description["name"],
             class_names=class_names,
@@ -141,6 +148,32 @@ def from_cache(directory: str | os.PathLike[str], *, verify: bool = False) -> Im
         )
     except FAULTS as error:
         raise _damaged(source, str(error) or type(error).__name__) from error
+
+
+def _parts(directory: Path, name: str, offset: int = 0) -> Iterator[bytes]:
+    """The bytes of an array's file from an offset on, a part at a time."""
+    with (directory / f"{name}.npy").open("rb") as file:
+        file.seek(offset)
+        while part := file.read(_PART):
+            yield part
+
+
+def _checksum(directory: Path, name: str) -> str:
+    digest = hashlib.sha256()
+    for part in _parts(directory, name):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _what_changed(directory: Path, checksums: object) -> str:
+    """Which files no longer are as they were stored; copies of an earlier version do not tell."""
+    known = checksums if isinstance(checksums, dict) else {}
+    changed = [f"{name}.npy" for name in ARRAYS if name in known and known[name] != _checksum(directory, name)]
+    if not changed and set(known) == set(ARRAYS):
+        changed = [_DESCRIPTION]
+    if not changed:
+        return "its contents no longer have the fingerprint that they were stored with"
+    return f"{', '.join(changed)} no longer {'has' if len(changed) == 1 else 'have'} the contents that were stored"
 
 
 def _same(directory: Path, data: ImageData) -> Path:
@@ -165,6 +198,8 @@ def _description(directory: Path) -> dict[str, Any]:
     if missing:
         raise _damaged(directory, f"{_DESCRIPTION} lacks {', '.join(sorted(missing))}")
     for key, value in description.items():
+        if key == _CHECKSUMS:  # they are only compared
+            continue
         names = value if key.endswith("class_names") else [value]
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise _damaged(directory, f"{key} of {_DESCRIPTION} is not text")

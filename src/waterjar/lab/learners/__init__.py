@@ -6,7 +6,6 @@ Learner`; published hyper-parameters stand in its `PRESETS`. Randomness comes fr
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import get_args
 
@@ -14,13 +13,13 @@ import torch
 from pydantic import BaseModel
 
 from waterjar.errors import unknown_name
-from waterjar.lab import by_name
 from waterjar.lab.learners._protocol import Learner, Observation, Precision, Preset, State, Wants
 from waterjar.lab.learners._reservoir import Memories, Reservoir
 from waterjar.lab.networks import Network
-from waterjar.run.faults import parse_settings
+from waterjar.run.shelf import SHELVES
 
 __all__ = [
+    "SHELF",
     "Learner",
     "Memories",
     "Observation",
@@ -36,10 +35,8 @@ __all__ = [
     "presets",
 ]
 
-
-def names() -> tuple[str, ...]:
-    """The learners there are."""
-    return by_name.names_in(sys.modules[__name__])
+SHELF = SHELVES["learners"]
+names = SHELF.names
 
 
 def presets(name: str) -> Mapping[str, Preset]:
@@ -48,8 +45,7 @@ def presets(name: str) -> Mapping[str, Preset]:
     >>> presets("derpp")["derpp_einstellung"].settings["buffer_size"]
     500
     """
-    module = by_name.module_in(sys.modules[__name__], "learner", name)
-    found: Mapping[str, Preset] = getattr(module, "PRESETS", {})
+    found: Mapping[str, Preset] = getattr(SHELF.module(name), "PRESETS", {})
     return found
 
 
@@ -59,7 +55,7 @@ def learner_of(preset: str) -> str:
     >>> learner_of("derpp_einstellung")
     'derpp'
     """
-    owners = {one: name for name in names() for one in presets(name)}
+    owners = {one: name for name in SHELF.modules()[0] for one in presets(name)}
     if preset not in owners:
         raise unknown_name("preset", preset, owners)
     return owners[preset]
@@ -67,14 +63,13 @@ def learner_of(preset: str) -> str:
 
 def parse(name: str, settings: Mapping[str, object], preset: str | None = None) -> BaseModel:
     """The settings of a learner, validated; those given go before those of the preset. Nothing is built."""
-    module = by_name.module_in(sys.modules[__name__], "learner", name)
     chosen: Mapping[str, object] = {}
     if preset is not None:
         known = presets(name)
         if preset not in known:
             raise unknown_name(f"learner '{name}': preset", preset, known)
         chosen = known[preset].settings
-    parsed: BaseModel = parse_settings(module.Settings, {**chosen, **settings}, f"learner '{name}'")
+    parsed: BaseModel = SHELF.parse(name, {**chosen, **settings})
     return parsed
 
 
@@ -102,6 +97,7 @@ def make(
     parsed = parse(name, settings, preset)
     if precision not in get_args(Precision):
         raise unknown_name("precision", precision, get_args(Precision))
-    module = by_name.module_in(sys.modules[__name__], "learner", name)
-    learner: Learner = module.build(network, parsed, seed=seed, device=torch.device(device), precision=precision)
+    learner: Learner = SHELF.module(name).build(
+        network, parsed, seed=seed, device=torch.device(device), precision=precision
+    )
     return learner

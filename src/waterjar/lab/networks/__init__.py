@@ -6,33 +6,19 @@ None of them has dropout: its masks would come from torch's global generator, an
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-
 import torch
-from pydantic import BaseModel
 
 from waterjar.errors import WaterjarError
-from waterjar.lab import by_name
 from waterjar.lab.counter_hash import hash_words
 from waterjar.lab.networks._flops import flops
 from waterjar.lab.networks._initialisation import initialise
 from waterjar.lab.networks._network import ImageShape, Network, Readout, normalises_by_batch
-from waterjar.run.faults import parse_settings
+from waterjar.run.shelf import SHELVES
 
-__all__ = ["ImageShape", "Network", "Readout", "build", "flops", "names", "normalises_by_batch", "parse"]
+__all__ = ["SHELF", "ImageShape", "Network", "Readout", "build", "flops", "names", "normalises_by_batch", "parse"]
 
-
-def names() -> tuple[str, ...]:
-    """The networks there are."""
-    return by_name.names_in(sys.modules[__name__])
-
-
-def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
-    """The settings of a network, validated; nothing is built."""
-    module = by_name.module_in(sys.modules[__name__], "network", name)
-    parsed: BaseModel = parse_settings(module.Settings, settings, f"network '{name}'")
-    return parsed
+SHELF = SHELVES["networks"]
+names, parse = SHELF.names, SHELF.parse
 
 
 def build(
@@ -55,7 +41,7 @@ def build(
             f"network '{name}': {n_classes} classes and images of shape {tuple(image_shape)}, where at least "
             "one class and a shape of (channels, height, width) are needed"
         )
-    module = by_name.module_in(sys.modules[__name__], "network", name)
+    module = SHELF.module(name)
     # Torch's layers draw their first weights from the global generator, unless they have no storage to fill.
     try:
         with torch.device("meta"):

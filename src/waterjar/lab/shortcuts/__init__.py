@@ -5,22 +5,18 @@ A kind is a module with a pydantic `Settings` and `build(settings, image_size) -
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel
 
 from waterjar.errors import WaterjarError
-from waterjar.lab import by_name
 from waterjar.lab.shortcuts._fill import fill_boxes
 from waterjar.lab.shortcuts._placement import check_rate, random_region, selected
 from waterjar.lab.shortcuts._protocol import Fill, Shortcut, Split, check_batch
-from waterjar.run.faults import parse_settings
+from waterjar.run.shelf import SHELVES
 
 __all__ = [
+    "SHELF",
     "Fill",
     "Shortcut",
     "Split",
@@ -34,17 +30,8 @@ __all__ = [
     "selected",
 ]
 
-
-def names() -> tuple[str, ...]:
-    """The kinds there are."""
-    return by_name.names_in(sys.modules[__name__])
-
-
-def parse(kind: str, settings: Mapping[str, object]) -> BaseModel:
-    """The settings of a shortcut, validated; nothing is built."""
-    module = by_name.module_in(sys.modules[__name__], "shortcut", kind)
-    parsed: BaseModel = parse_settings(module.Settings, settings, f"shortcut '{kind}'")
-    return parsed
+SHELF = SHELVES["shortcuts"]
+names, parse = SHELF.names, SHELF.parse
 
 
 def build(kind: str, image_size: tuple[int, int], /, **settings: object) -> Shortcut:
@@ -53,8 +40,7 @@ def build(kind: str, image_size: tuple[int, int], /, **settings: object) -> Shor
     >>> build("patch", (32, 32), size=4).region(np.array([7]), "train").shape
     (1, 4)
     """
-    module = by_name.module_in(sys.modules[__name__], "shortcut", kind)
-    shortcut: Shortcut = module.build(parse(kind, settings), image_size)
+    shortcut: Shortcut = SHELF.module(kind).build(parse(kind, settings), image_size)
     return shortcut
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from waterjar.errors import WaterjarError
 from waterjar.lab.study import kinds
 from waterjar.lab.study.kinds import Declared
-from waterjar.run.faults import unknown
 from waterjar.run.yaml_text import read_yaml_file
 
 
@@ -26,9 +25,12 @@ def declare(content: Mapping[str, Any], where: str = "study") -> Declared:
     kind = content.get("kind")
     if kind is None:
         raise WaterjarError(f"{where}: kind is missing: expected kind: {' or kind: '.join(kinds.names())}")
-    if kind not in kinds.names():
-        raise WaterjarError(f"{where}: kind: {unknown('name', str(kind), kind, kinds.names())}")
-    return kinds.of(kind).declare(content, where)
+    try:
+        kinds.SHELF.check(str(kind), "kind: name")
+        known = kinds.of(str(kind))
+    except WaterjarError as error:
+        raise WaterjarError(f"{where}: {error}") from error
+    return known.declare(content, where)
 
 
 def expand(declaration: Declared, where: str = "study") -> list[Any]:

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import data as data_sets
-from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import Count, Device
 from waterjar.run.faults import Behind
 
@@ -29,7 +28,7 @@ class Data(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the data set."""
-        return behind_name(data_sets, "data set", values.get("name", "glyphs"), at)
+        return data_sets.SHELF.behind(values.get("name", "glyphs"), at)
 
 
 class Resources(BaseModel):

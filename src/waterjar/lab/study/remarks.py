@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from waterjar.lab.config import resolve_device
 from waterjar.lab.study.kinds import Declared
+from waterjar.run.shelf import found_parts
 from waterjar.run.study import Study
 
 _MEGABYTE = 10**6
@@ -12,7 +13,7 @@ _MEGABYTE = 10**6
 def notes(declaration: Declared, study: Study | None = None) -> list[str]:
     """What is said before the training; or, of the runs of a `study`, what is said after it."""
     if study is not None:
-        return _over_the_limit(declaration, study)
+        return [*_over_the_limit(declaration, study), *_other_versions(study)]
     found = _about_the_limit(declaration)
     resources = declaration.resources
     if resources.checkpoint_frequency is not None:
@@ -23,6 +24,20 @@ def notes(declaration: Declared, study: Study | None = None) -> list[str]:
     if declaration.analysis.attention_analysis:
         found.append("analysis.attention_analysis is not acted on yet: attention cannot be recorded")
     return found
+
+
+def _other_versions(study: Study) -> list[str]:
+    """Runs whose parts from outside were of another package or version than is installed: a number may differ."""
+    here = {f"{part.shelf}.{part.name}": part.origin for part in found_parts()}
+    found: dict[str, list[str]] = {}
+    for run in study:
+        sessions = run.attributes["provenance"]["sessions"]
+        parts = {pair for session in sessions for pair in session.get("parts", {}).items()}
+        for part, origin in sorted(parts):
+            if here.get(part) != origin:
+                told = f"trained with {part} of {origin}, and {here.get(part, 'none')} is installed"
+                found.setdefault(told, []).append(run.path.name)
+    return [f"{', '.join(names[:3])}{' …' if len(names) > 3 else ''}: {told}" for told, names in found.items()]
 
 
 def _about_the_limit(declaration: Declared) -> list[str]:

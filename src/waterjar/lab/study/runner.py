@@ -24,6 +24,7 @@ from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Declared
 from waterjar.lab.study.local_pool import LocalPool, reason
 from waterjar.lab.study.remarks import notes
+from waterjar.run.provenance import using_parts
 from waterjar.run.resume import mend
 from waterjar.run.root import NotARunError, read_root
 from waterjar.run.store import BUSY, ROOT
@@ -63,7 +64,7 @@ def plan(declaration: Declared, out: Path, data: ImageData) -> list[Job]:
     kind = kinds.of(declaration.kind)
     jobs: dict[str, Job] = {}
     for config in expand(declaration):
-        laid = kind.lay_out(config, data)
+        laid = kind.lay_out(config, data, declaration.resources)
         name = f"{laid.name}-{laid.run_id[:8]}"
         if laid.run_id in jobs:
             raise WaterjarError(f"the study declares one run twice: {name}. Leave out what is the same setting twice")
@@ -207,7 +208,8 @@ def train_job(
     before = torch.get_num_threads()
     torch.set_num_threads(resources["threads"])
     try:
-        trained = kinds.of(kind).train(config, from_cache(cache), Path(path), Path(checkpoints), resources)
+        with using_parts({"kinds": [kind]}):
+            trained = kinds.of(kind).train(config, from_cache(cache), Path(path), Path(checkpoints), resources)
     finally:
         torch.set_num_threads(before)
     return str(trained)

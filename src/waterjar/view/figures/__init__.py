@@ -10,16 +10,15 @@ The contract. Every file `<name>.py` here whose name does not begin with `_` is 
   style, stamped with the root hashes of its runs. matplotlib is imported in there, not at the top.
 
 `source` is a run, a study, a `Diagnosis` (what it has measured is not measured again) or the result of a family. A new
-figure is ONE new file here, its test, and its example in docs/gallery.
+figure is ONE new file here, its test, and its example in docs/gallery; or one file of another package (docs/parts.md).
 """
 
 import inspect
-import pkgutil
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from waterjar.errors import unknown_name
+from waterjar.run.shelf import SHELVES
 from waterjar.view.style import save
 
 if TYPE_CHECKING:
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
 
     from waterjar.view.results import Source
 
-__all__ = ["Description", "available", "data", "describe", "draw", "save"]
+__all__ = ["SHELF", "Description", "available", "data", "describe", "described", "draw", "save"]
+
+SHELF = SHELVES["figures"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Description:
 
 
 def available() -> list[str]:
-    """The names of all figures."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    """The names of all figures, ours and those of other packages."""
+    return list(SHELF.names())
 
 
 def describe(name: str) -> Description:
@@ -58,6 +59,12 @@ def describe(name: str) -> Description:
     module = _module(name)
     own = tuple(key for key in _settings(getattr(module, name)) if key not in ("ax", "figure"))
     return Description(name, module.TITLE, module.CAPTION, module.NEEDS, own)
+
+
+def described() -> tuple[list[Description], dict[str, str]]:
+    """All figures that can be drawn, and why others cannot, by name: what another package brings may be broken."""
+    found, faults = SHELF.modules()
+    return [describe(name) for name in found], faults
 
 
 def data(name: str, source: "Source", **settings: Any) -> "pd.DataFrame":
@@ -77,9 +84,7 @@ def draw(name: str, source: "Source", **settings: Any) -> "Figure":
 
 
 def _module(name: str) -> Any:
-    if name not in available():
-        raise unknown_name("figure", name, available())
-    return import_module(f"{__name__}.{name}")
+    return SHELF.module(name)
 
 
 def _settings(function: Any) -> list[str]:

@@ -27,6 +27,7 @@ SHORT = {
     patterns.BENIGN: "benign transfer",
     patterns.INCONCLUSIVE: "not settled",
     patterns.FLOOR: "bound by the floor",
+    patterns.FLOOR_UNKNOWN: "floor not known",
     patterns.UNLEARNED: "nobody learned",
     patterns.BASELINE: "baseline",
     UNMEASURED: "not measured",
@@ -41,6 +42,8 @@ _FOUND = {
     patterns.INCONCLUSIVE: "{who} {are} not settled by {seeds}",
     patterns.FLOOR: "{who} {are} bound by the floor: with the shortcut masked neither {who_it} nor the baseline is "
     "clearly above chance, and SFR_rel says nothing beyond PD",
+    patterns.FLOOR_UNKNOWN: "of {who} it is not known whether SFR_rel is bound by the floor: with the shortcut masked "
+    "neither is shown to be above chance, nor both to be at it",
     patterns.UNLEARNED: "{who} {have} not learned the shortcut classes, nor has the baseline: there is no verdict",
     UNMEASURED: "{who} {are} not measured: no seed has the numbers of both",
 }
@@ -78,7 +81,7 @@ def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: 
         return "There is no baseline to compare with: neither delay nor deficit can be told."
     parts = []
     learners = [name for name, pattern in zip(names, found, strict=True) if pattern != patterns.BASELINE]
-    for pattern in (*patterns.PATTERNS, patterns.FLOOR, patterns.UNLEARNED, UNMEASURED):
+    for pattern in (*patterns.PATTERNS, patterns.FLOOR, patterns.FLOOR_UNKNOWN, patterns.UNLEARNED, UNMEASURED):
         who = [name for name, other in zip(names, found, strict=True) if other == pattern]
         if not who:
             continue

@@ -8,17 +8,14 @@ in place on what it is given): where a network needs it, it runs inside `torch.f
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from pydantic import BaseModel
 from torch import Tensor
 
-from waterjar.lab import by_name
-from waterjar.run.faults import parse_settings
+from waterjar.run.shelf import Shelf
 
-__all__ = ["Learner", "Outcome", "make", "names", "parse"]
+__all__ = ["SHELF", "Learner", "Outcome", "make", "names", "parse"]
 
 
 class Outcome(NamedTuple):
@@ -49,16 +46,9 @@ class Learner(Protocol):
         ...
 
 
-def names() -> tuple[str, ...]:
-    """The learners there are."""
-    return by_name.names_in(sys.modules[__name__])
-
-
-def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
-    """The settings of a learner, validated."""
-    module = by_name.module_in(sys.modules[__name__], "learner", name)
-    parsed: BaseModel = parse_settings(module.Settings, settings, f"learner '{name}'")
-    return parsed
+SHELF = Shelf("", "learner", __name__)
+"""Closed to other packages: what it holds will be asked otherwise when the two laboratories become one."""
+names, parse = SHELF.names, SHELF.parse
 
 
 def make(name: str, settings: Mapping[str, object]) -> Learner:
@@ -67,6 +57,5 @@ def make(name: str, settings: Mapping[str, object]) -> Learner:
     >>> make("rl", {"baseline": "running"}).start()
     {'mean_reward': 0.0, 'beginning': 1.0}
     """
-    module = by_name.module_in(sys.modules[__name__], "learner", name)
-    learner: Learner = module.build(parse(name, settings))
+    learner: Learner = SHELF.module(name).build(parse(name, settings))
     return learner

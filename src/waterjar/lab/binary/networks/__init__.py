@@ -5,37 +5,48 @@ A network here has no buffers: a running average would be shared between repeats
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 
 import torch
 from pydantic import BaseModel
 
-from waterjar.errors import WaterjarError, unknown_name
-from waterjar.lab import by_name
+from waterjar.errors import WaterjarError
 from waterjar.lab import networks as lab_networks
 from waterjar.lab.counter_hash import hash_words
 from waterjar.lab.networks import ImageShape, Network
 from waterjar.lab.networks._initialisation import initialise
-from waterjar.run.faults import parse_settings
+from waterjar.run.faults import Behind, parse_settings
+from waterjar.run.shelf import Shelf
 
-__all__ = ["build", "names", "parse", "settings_of"]
+__all__ = ["behind", "build", "names", "parse", "settings_of"]
+
+_OWN = Shelf("", "network", __name__)
 
 
 def names() -> tuple[str, ...]:
-    """The networks there are: ours, then those of the Einstellung lab."""
-    own = by_name.names_in(sys.modules[__name__])
+    """The networks there are: ours, then those of the shelf, from outside or not."""
+    own = _OWN.names()
     return own + tuple(name for name in lab_networks.names() if name not in own)
+
+
+def _shelf_of(name: str) -> Shelf:
+    if name not in _OWN.names():
+        return lab_networks.SHELF
+    lab_networks.SHELF.tell_refusals(name)  # another package's of that name is not the one that is meant
+    return _OWN
 
 
 def settings_of(name: str) -> type[BaseModel]:
     """What can be set of a network."""
-    if name not in names():
-        raise unknown_name("network", name, names())
-    own = sys.modules[__name__]
-    package = own if name in by_name.names_in(own) else lab_networks
-    found: type[BaseModel] = by_name.module_in(package, "network", name).Settings
+    shelf = _shelf_of(name)
+    shelf.check(name, also=_OWN.names())
+    found: type[BaseModel] = shelf.module(name).Settings
     return found
+
+
+def behind(name: object, at: str) -> Behind:
+    """What stands behind a name in a study file."""
+    return _shelf_of(str(name)).behind(name, at, also=_OWN.names())
 
 
 def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
@@ -53,8 +64,8 @@ def build(name: str, *, n_classes: int, image_shape: ImageShape, seed: int, **se
     31746
     """
     parsed = parse(name, settings)
-    if name in by_name.names_in(sys.modules[__name__]):
-        module = by_name.module_in(sys.modules[__name__], "network", name)
+    if name in _OWN.names():
+        module = _OWN.module(name)
         with torch.device("meta"):
             network: Network = module.assemble(parsed, n_classes, image_shape)
         network.to_empty(device="cpu")

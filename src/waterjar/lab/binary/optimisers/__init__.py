@@ -6,15 +6,12 @@ so that it is the same for one repeat and for many. Features and readout have le
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Protocol
 
-from pydantic import BaseModel
 from torch import Tensor
 
-from waterjar.lab import by_name
-from waterjar.run.faults import parse_settings
+from waterjar.run.shelf import Shelf
 
 
 class Optimiser(Protocol):
@@ -50,20 +47,12 @@ class Optimiser(Protocol):
         ...
 
 
-def names() -> tuple[str, ...]:
-    """The optimisers there are."""
-    return by_name.names_in(sys.modules[__name__])
-
-
-def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
-    """The settings of an optimiser, validated."""
-    module = by_name.module_in(sys.modules[__name__], "optimiser", name)
-    parsed: BaseModel = parse_settings(module.Settings, settings, f"optimiser '{name}'")
-    return parsed
+SHELF = Shelf("", "optimiser", __name__)
+"""Closed to other packages: what it holds will be asked otherwise when the two laboratories become one."""
+names, parse = SHELF.names, SHELF.parse
 
 
 def make(name: str, settings: Mapping[str, object], values: Tensor) -> Optimiser:
     """An optimiser for parameters like `values` (repeat, param)."""
-    module = by_name.module_in(sys.modules[__name__], "optimiser", name)
-    built: Optimiser = module.build(parse(name, settings), values)
+    built: Optimiser = SHELF.module(name).build(parse(name, settings), values)
     return built

@@ -8,29 +8,17 @@ hash of the repeat's seed and the moment, so that neither changes what is drawn.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel
-
 from waterjar.errors import WaterjarError
-from waterjar.lab import by_name
 from waterjar.lab.binary.options._option import Moment, Option, Recalled, Surroundings
-from waterjar.run.faults import parse_settings
+from waterjar.run.shelf import SHELVES
 
-__all__ = ["Moment", "Option", "Recalled", "Surroundings", "make", "names", "network_settings", "parse"]
-
-
-def names() -> tuple[str, ...]:
-    """The options there are."""
-    return by_name.names_in(sys.modules[__name__])
+__all__ = ["SHELF", "Moment", "Option", "Recalled", "Surroundings", "make", "names", "network_settings", "parse"]
 
 
-def parse(name: str, settings: Mapping[str, object]) -> BaseModel:
-    """The settings of an option, validated."""
-    module = by_name.module_in(sys.modules[__name__], "option", name)
-    parsed: BaseModel = parse_settings(module.Settings, settings, f"option '{name}'")
-    return parsed
+SHELF = SHELVES["options"]
+names, parse = SHELF.names, SHELF.parse
 
 
 def network_settings(chosen: Sequence[tuple[str, Mapping[str, object]]]) -> dict[str, object]:
@@ -41,7 +29,7 @@ def network_settings(chosen: Sequence[tuple[str, Mapping[str, object]]]) -> dict
     """
     found: dict[str, object] = {}
     for name, settings in chosen:
-        module = by_name.module_in(sys.modules[__name__], "option", name)
+        module = SHELF.module(name)
         if hasattr(module, "network_settings"):
             found |= module.network_settings(parse(name, settings))
     return found
@@ -53,7 +41,7 @@ def make(chosen: Sequence[tuple[str, Mapping[str, object]]], where: Surroundings
         raise WaterjarError(f"options {[name for name, _ in chosen]}: expected each at most once")
     made: list[Option] = []
     for name, settings in chosen:
-        module = by_name.module_in(sys.modules[__name__], "option", name)
+        module = SHELF.module(name)
         if hasattr(module, "build"):
             made.append(module.build(parse(name, settings), where))
     return made

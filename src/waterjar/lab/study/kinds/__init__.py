@@ -6,17 +6,16 @@ commented declaration that `waterjar new` writes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from waterjar.diagnose.analysis import Analysis
-from waterjar.lab import by_name
 from waterjar.lab.data import ImageData
 from waterjar.lab.study.job import Job, Laid
 from waterjar.lab.study.parts import Data, Resources
+from waterjar.run.shelf import SHELVES
 
 Run = Callable[..., Any]
 """Call a function in a worker process, and wait: run(function, *arguments)."""
@@ -78,8 +77,8 @@ class Kind(Protocol):
         """The configs of its runs, each a pydantic model."""
         ...
 
-    def lay_out(self, config: Any, data: ImageData) -> Laid:
-        """A config over the data."""
+    def lay_out(self, config: Any, data: ImageData, resources: Any) -> Laid:
+        """A config over the data; resources are the declaration's, for what of them changes the numbers."""
         ...
 
     def try_out(self, configs: Sequence[Any], data: ImageData) -> None:
@@ -109,12 +108,11 @@ class Kind(Protocol):
         ...
 
 
-def names() -> tuple[str, ...]:
-    """The kinds there are."""
-    return by_name.names_in(sys.modules[__name__])
+SHELF = SHELVES["kinds"]
+names = SHELF.names
 
 
 def of(kind: str) -> Kind:
     """A kind by its name."""
-    found: Any = by_name.module_in(sys.modules[__name__], "kind of study", kind)
+    found: Any = SHELF.module(kind)
     return found  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 
 from waterjar._version import __version__
-from waterjar.run.disk import write_file
+from waterjar.run.disk import write_file, write_files
 from waterjar.run.shown import json_text
 from waterjar.view.report.blocks import Report
 from waterjar.view.report.tables import csv_text
@@ -26,8 +26,7 @@ def files(report: Report) -> dict[str, str]:
 def write(report: Report, path: Path) -> None:
     """Write a zip, or where the path has no suffix a folder."""
     if not path.suffix:
-        for name, text in files(report).items():
-            write_file(path / name, text)
+        write_files({path / name: text for name, text in files(report).items()})
         return
     zipped = io.BytesIO()
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:

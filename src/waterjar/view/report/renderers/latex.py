@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from waterjar._version import __version__
-from waterjar.run.disk import write_file
 from waterjar.run.shown import visible
 from waterjar.view.numbers import one_line, shorten
 from waterjar.view.report import blocks as b
-from waterjar.view.report.renderers.pictures import caption_of, folder_beside, save_pictures
+from waterjar.view.report.renderers.pictures import caption_of, write_with_pictures
 
 _LONG = 90
 _MOST_ROWS = 60
@@ -34,9 +33,7 @@ _HEAD = r"""\documentclass[10pt,a4paper]{article}
 
 def write(report: b.Report, path: Path) -> None:
     """Write the document, and the charts as PDF beside it."""
-    folder = folder_beside(path)
-    pictures = {name: f"{folder.name}/{file}" for name, file in save_pictures(report, folder, ".pdf").items()}
-    write_file(path, render(report, pictures))
+    write_with_pictures(report, path, ".pdf", render)
 
 
 def render(report: b.Report, pictures: Mapping[str, str]) -> str:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from waterjar._version import __version__
-from waterjar.run.disk import write_file
 from waterjar.run.shown import visible
 from waterjar.view.numbers import one_line, shorten
 from waterjar.view.report import blocks as b
-from waterjar.view.report.renderers.pictures import caption_of, folder_beside, save_pictures
+from waterjar.view.report.renderers.pictures import caption_of, write_with_pictures
 
 _LONG = 200
 _MOST_ROWS = 60
@@ -19,9 +18,7 @@ _MOST_ROWS = 60
 
 def write(report: b.Report, path: Path) -> None:
     """Write the text, and the charts as SVG beside it."""
-    folder = folder_beside(path)
-    pictures = {name: f"{folder.name}/{file}" for name, file in save_pictures(report, folder, ".svg").items()}
-    write_file(path, render(report, pictures))
+    write_with_pictures(report, path, ".svg", render)
 
 
 def render(report: b.Report, pictures: Mapping[str, str]) -> str:

@@ -54,14 +54,20 @@ def find_browser() -> str:
 def write(report: b.Report, path: Path) -> None:
     """Print the report; what stood at `path` is replaced when the new file is whole."""
     browser = find_browser()
-    with tempfile.TemporaryDirectory(prefix="waterjar-print-", ignore_cleanup_errors=True) as place:
-        page, printed = Path(place, "report.html"), Path(place, "report.pdf")
-        page.write_text(html.render(report), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="waterjar-print-", ignore_cleanup_errors=True) as made:
+        place = Path(made)
+        page, printed = place / "report.html", place / "report.pdf"
+        write_file(page, html.render(report), sync=False)
         told = _run([browser, *_FLAGS, *_sandbox(), f"--user-data-dir={place}/profile", f"--print-to-pdf={printed}",
                      f"{page.as_uri()}#print"])  # fmt: skip
         data = printed.read_bytes() if printed.is_file() else b""
     if not data.startswith(b"%PDF"):
         raise WaterjarError(f"{browser} printed no PDF: {told[-300:] or 'it said nothing'}")
+    if not data.rstrip().endswith(b"%%EOF"):
+        said = told[-300:] or "it said nothing"
+        raise WaterjarError(
+            f"{browser} printed a part of the PDF, {len(data)} bytes: {said}; is there room left in {place.parent}?"
+        )
     write_file(path, data)
 
 

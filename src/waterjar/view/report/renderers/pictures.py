@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from waterjar.errors import WaterjarError
+from waterjar.run.disk import write_files
 from waterjar.view import figures
 from waterjar.view.report.blocks import Chart, Report
+from waterjar.view.style import picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,15 +28,18 @@ def caption_of(chart: Chart) -> str:
     return figures.describe(chart.figure).caption if chart.figure else chart.caption
 
 
-def save_pictures(report: Report, folder: Path, suffix: str) -> dict[str, str]:
-    """Write every chart into a folder; name of the chart -> name of its file."""
-    made = {}
-    for chart in report.shown:
-        drawn = draw(report, chart) if isinstance(chart, Chart) else None
-        if drawn is not None:
-            figures.save(drawn, folder / f"{chart.name}{suffix}")
-            made[chart.name] = f"{chart.name}{suffix}"
-    return made
+def write_with_pictures(
+    report: Report, path: Path, suffix: str, render: Callable[[Report, Mapping[str, str]], str]
+) -> None:
+    """Write what `render` makes of a report and the places of its pictures, and these into a folder beside it.
+
+    All or nothing: an old text with new pictures would show what it does not say.
+    """
+    folder = folder_beside(path)
+    drawn = {chart.name: draw(report, chart) for chart in report.shown if isinstance(chart, Chart)}
+    pictures = {f"{name}{suffix}": picture(figure, suffix) for name, figure in drawn.items() if figure is not None}
+    places = {name: f"{folder.name}/{name}{suffix}" for name, figure in drawn.items() if figure is not None}
+    write_files({**{folder / name: data for name, data in pictures.items()}, path: render(report, places)})
 
 
 def folder_beside(path: Path) -> Path:

@@ -35,8 +35,8 @@ def blocks(model: Model) -> list[Block]:
                         "definition": declared.formula,
                         "range": "" if math.isinf(low) and math.isinf(high) else f"{number(low)} to {number(high)}",
                         "units": "" if declared.units == "1" else declared.units,
-                        "source": declared.citation,
-                        "version": declared.version,
+                        "source": declared.citation + (f" ({declared.origin})" if declared.origin else ""),
+                        "version": declared.edition,
                     }
                 )
     frame = pd.DataFrame(lines)

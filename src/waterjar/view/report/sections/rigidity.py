@@ -37,6 +37,10 @@ _READING = (
     (SHORT[patterns.BENIGN], "upper bounds of PD and SFR_rel below the margin: nothing worth naming."),
     (SHORT[patterns.INCONCLUSIVE], "intervals are too wide for any of these: more seeds would tell."),
     (SHORT[patterns.FLOOR], "masked, neither learner nor baseline is above chance: SFR_rel is -PD by arithmetic."),
+    (
+        SHORT[patterns.FLOOR_UNKNOWN],
+        "masked, neither is shown to be above chance, nor both to be at it: too few images, or seeds.",
+    ),
     (SHORT[patterns.UNLEARNED], "neither learner nor baseline is above guessing: there is nothing to compare."),
 )
 

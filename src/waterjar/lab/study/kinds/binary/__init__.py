@@ -9,12 +9,13 @@ from typing import Any
 
 from waterjar.errors import unknown_name
 from waterjar.lab.binary import BinaryConfig, draw_tasks, run_id_of
+from waterjar.lab.binary.engines import is_stacked, processes_a_run
 from waterjar.lab.binary.probes import probe_rows
 from waterjar.lab.binary.pupil import first_network, try_options
-from waterjar.lab.config import cores
+from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData
 from waterjar.lab.study.job import Laid
-from waterjar.lab.study.kinds.binary.declaration import Declaration, declare, expand
+from waterjar.lab.study.kinds.binary.declaration import Declaration, Resources, declare, expand
 from waterjar.lab.study.kinds.binary.estimate import cost, rehearse
 from waterjar.run.root import read_array
 
@@ -23,13 +24,14 @@ __all__ = ["Declaration", "cost", "declare", "expand", "rehearse"]
 SHOWN = "task in training"
 
 
-def lay_out(config: BinaryConfig, data: ImageData) -> Laid:
+def lay_out(config: BinaryConfig, data: ImageData, resources: Resources) -> Laid:
     """A config over the data."""
     training = config.training
+    stacked = is_stacked(resources.engine, len(config.repeat_seeds), resolve_device(resources.device))
     epochs = config.tasks.number * training.epochs
     return Laid(
         name=f"{config.method}-{config.network}",
-        run_id=run_id_of(config, data.fingerprint),
+        run_id=run_id_of(config, data.fingerprint, stacked=stacked),
         images=epochs * draw_tasks(data, config).n_train * len(config.repeat_seeds),
         epochs=epochs,
         epochs_a_step=training.log_frequency,
@@ -61,14 +63,9 @@ def train(
         checkpoints=checkpoints,
         device=resources["device"],
         engine=resources["engine"],
-        workers=processes_a_run(resources),
+        workers=processes_a_run(int(resources["workers"])),
         checkpoint_seconds=resources["checkpoint_seconds"],
     )
-
-
-def processes_a_run(resources: Mapping[str, Any]) -> int:
-    """Processes that the repeats of one run may be shared out to, when so many runs go on at a time."""
-    return max(1, cores() // int(resources["workers"]))
 
 
 def speed(config: BinaryConfig) -> tuple[str, str]:

@@ -22,7 +22,6 @@ from waterjar.lab.binary.config import (
     parse_config,
 )
 from waterjar.lab.binary.engines import EngineName
-from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import ListedCount, Seed
 from waterjar.lab.study.analysed import check_baseline, not_recorded, unfit
 from waterjar.lab.study.parts import STRICT, Data, check_number, faulty
@@ -38,7 +37,6 @@ PRESETS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
 }
 """Name -> family -> settings of the analysis; `seed` has those that the experiment's first authors wrote down."""
-_FAMILIES = ("continual", "plasticity", "geometry")
 _SWEPT = ("tasks", "training", "network", "recording")
 """The sections whose settings can be swept: algorithms and repeats have lists of their own."""
 
@@ -54,13 +52,7 @@ class Network(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the network."""
-        name = values.get("name", "cnn")
-        if not isinstance(name, str):
-            return Behind([])  # told where the types are judged
-        known = networks.names()
-        if name not in known:
-            return Behind([f"{at}: {unknown('network', name, name, known)}"])
-        return Behind([], networks.settings_of(name))
+        return networks.behind(values.get("name", "cnn"), at)
 
 
 class Algorithm(BaseModel):
@@ -77,14 +69,16 @@ class Algorithm(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the learner."""
-        return behind_name(learners, "learner", values.get("learner"), at)
+        return learners.SHELF.behind(values.get("learner"), at)
 
 
 class Resources(CommonResources):
-    """How it is computed; the engine rounds otherwise, and is kept within a run."""
+    """How it is computed."""
 
     engine: EngineName = "auto"
-    """How the repeats of a run are trained: loop, vmap, processes, or whichever a short measurement finds quickest."""
+    """How the repeats of a run are trained: loop, vmap, processes, or what suits the device.
+
+    vmap rounds otherwise, so that its runs are others."""
 
 
 class Declaration(BaseModel):
@@ -170,23 +164,33 @@ def _validated(content: Mapping[str, Any], where: str) -> Declaration:
     if isinstance(preset, str) and preset not in PRESETS:
         found.append(unknown("preset", preset, preset, PRESETS))
     settings = PRESETS.get(preset, {}) if isinstance(preset, str) else {}
-    whole, more = with_analysis(whole, _default_analysis(whole.get("algorithms")), settings)
+    whole, more = with_analysis(whole, _default_analysis(whole), settings)
     found += faults(Declaration, whole) + more
     if found:
         raise faulty(where, found)
     return Declaration.model_validate(whole)
 
 
-def _default_analysis(algorithms: object) -> dict[str, Any]:
-    """The section `analysis` where a file is silent: all are compared with the first algorithm."""
-    default: dict[str, Any] = {"families": list(_FAMILIES), "lead": _FAMILIES[0]}
+def _default_analysis(whole: Mapping[str, Any]) -> dict[str, Any]:
+    """The section `analysis` where a file is silent: what is recorded is measured, all compared with the first."""
+    default: dict[str, Any] = {"families": _measurable(whole.get("recording")), "lead": "continual"}
+    algorithms = whole.get("algorithms")
     given = Declaration.model_fields["algorithms"].default if algorithms is None else algorithms
     first = given[0] if isinstance(given, list | tuple) and given else None
     method = _method(_spelled_out(first))
     if method is None:
         return default  # told where the types are judged
-    ignore = ["learner_settings", "options", "recording", "engine"]  # engines differ by rounding alone
+    ignore = ["learner_settings", "options", "recording", "engine"]  # vmap differs by rounding alone
     return {**default, "baseline": {"where": {"method": method}, "ignore": ignore, "tell": ["training"]}}
+
+
+def _measurable(recording: object) -> list[str]:
+    """The families that are measured where a file is silent, without those for which it has nothing recorded."""
+    usual = Declaration.model_fields["recording"].default
+    told = recording if isinstance(recording, Mapping) else {}
+    features, weights = (told.get(key, getattr(usual, key)) for key in ("features", "weights"))
+    needs = {"continual": True, "plasticity": features or weights, "geometry": features}
+    return [family for family, there in needs.items() if there]
 
 
 def _method(algorithm: object) -> str | None:

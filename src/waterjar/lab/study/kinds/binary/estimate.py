@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from waterjar.lab.binary import BinaryConfig, draw_tasks, estimate_size
+from waterjar.lab.binary.engines import choose, processes_a_run
 from waterjar.lab.binary.examples import train_examples_of
 from waterjar.lab.binary.size import logged_epochs
-from waterjar.lab.config import cores, resolve_device
+from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData, from_cache, to_cache
 from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Cost, Run
@@ -59,7 +60,10 @@ def rehearse(job: Job, data: ImageData, resources: Resources, run: Run, seconds:
     used = tasks.pool[: _TASKS * classes] if config.tasks.number > 1 else tasks.pool[:classes]
     whole = data.classes_of(np.unique(data.class_superclass[used]).tolist())  # superclasses have images or none
     all_train, all_test = tasks.train_rows.shape[1], tasks.test_rows.shape[1]
-    steps = config.tasks.number * config.training.epochs * -(-tasks.n_train // config.training.batch_size)
+    how = resources.model_dump(mode="json")
+    if how["engine"] == "auto":  # of the run: its copy is too short for processes
+        workers = processes_a_run(resources.workers)
+        how["engine"] = choose(config, data, device=resolve_device(resources.device), workers=workers)
 
     def go(train: int) -> Rehearsal:
         test = max(1, round(all_test * train / all_train))
@@ -67,7 +71,7 @@ def rehearse(job: Job, data: ImageData, resources: Resources, run: Run, seconds:
         with rehearsal_folder() as folder:
             cache = to_cache(few_of(data, whole, train, test), folder)
             plain = copy.model_dump(mode="json")
-            found: Rehearsal = run(rehearse_copy, plain, str(cache), resources.model_dump(mode="json"), steps)
+            found: Rehearsal = run(rehearse_copy, plain, str(cache), how)
             return found
 
     train = min(all_train, -(-_BATCHES * config.training.batch_size // classes))
@@ -93,23 +97,19 @@ def _copy(config: BinaryConfig, used: list[int], train: int, test: int) -> Binar
     )
 
 
-def rehearse_copy(config: Mapping[str, Any], cache: str, resources: Mapping[str, Any], steps: int) -> Rehearsal:
-    """Run a copy in a folder that is removed again. `steps` are the batches of the run that it is a copy of."""
+def rehearse_copy(config: Mapping[str, Any], cache: str, resources: Mapping[str, Any]) -> Rehearsal:
+    """Run a copy in a folder that is removed again."""
     import torch  # noqa: PLC0415 - in the worker
 
     from waterjar.lab.binary import train_binary  # noqa: PLC0415
     from waterjar.lab.binary.cohort import Cohort  # noqa: PLC0415
-    from waterjar.lab.binary.engines import choose  # noqa: PLC0415
 
     copy, data = BinaryConfig.model_validate(dict(config)), from_cache(cache)
     before = torch.get_num_threads()
     torch.set_num_threads(resources["threads"])
-    device, workers = resolve_device(resources["device"]), max(1, cores() // int(resources["workers"]))
+    device, workers = resolve_device(resources["device"]), processes_a_run(int(resources["workers"]))
     try:
         with rehearsal_folder() as folder:
-            engine = resources["engine"]
-            if engine == "auto":
-                engine = choose(copy, data, device=device, workers=workers, steps=steps)
             start = time.monotonic()
             train_binary(
                 copy,
@@ -117,7 +117,7 @@ def rehearse_copy(config: Mapping[str, Any], cache: str, resources: Mapping[str,
                 folder / "run",
                 checkpoints=folder / "checkpoints",
                 device=device,
-                engine=engine,
+                engine=resources["engine"],
                 workers=workers,
                 checkpoint_seconds=1e9,
             )

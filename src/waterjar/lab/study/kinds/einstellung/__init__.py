@@ -19,6 +19,7 @@ from waterjar.lab.shortcuts import random_region
 from waterjar.lab.study.job import Laid
 from waterjar.lab.study.kinds.einstellung.declaration import Declaration, declare, expand
 from waterjar.lab.study.kinds.einstellung.estimate import cost, rehearse
+from waterjar.lab.study.parts import Resources
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.lab.trainer import run_id_of
 from waterjar.run.root import read_array
@@ -28,7 +29,7 @@ __all__ = ["Declaration", "cost", "declare", "expand", "rehearse"]
 SHOWN = "t2_validation"
 
 
-def lay_out(config: RunConfig, data: ImageData) -> Laid:
+def lay_out(config: RunConfig, data: ImageData, _resources: Resources) -> Laid:
     """A config over the data."""
     stretches = phases(arrange(data, config), config)
     return Laid(

@@ -13,7 +13,6 @@ from waterjar.diagnose.analysis import Analysis
 from waterjar.errors import WaterjarError
 from waterjar.lab import learners, networks
 from waterjar.lab import shortcuts as shortcut_kinds
-from waterjar.lab.by_name import module_in
 from waterjar.lab.config import (
     Augmentation,
     Planting,
@@ -233,8 +232,8 @@ def _variants(declaration: Declaration, where: str) -> list[Declaration]:
     content = declaration.model_dump(mode="json", exclude={"sweep"})
     settings = [
         f"shortcut.settings.{name}"
-        for kind in shortcut_kinds.names()
-        for name in module_in(shortcut_kinds, "shortcut", kind).Settings.model_fields
+        for module in shortcut_kinds.SHELF.modules()[0].values()
+        for name in module.Settings.model_fields
     ]
     settings += [f"baseline.{name}" for name in BaselineSettings.model_fields]
     swept = combinations(content, declaration.sweep, where, sections=_SWEPT, more=settings)

@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field, model_validator
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import learners, networks
-from waterjar.lab.by_name import behind_name
 from waterjar.lab.config import Training
 from waterjar.lab.study.parts import STRICT
 from waterjar.run.faults import Behind, faults, unknown
@@ -51,7 +50,7 @@ class Strategy(BaseModel):
                 name = learners.learner_of(preset)
             except WaterjarError as error:
                 return Behind([f"{at}: {error}"])
-        there = behind_name(learners, "learner", name, at)
+        there = learners.SHELF.behind(name, at)
         if there.settings is None or not isinstance(preset, str):
             return there
         known = learners.presets(str(name))
@@ -71,7 +70,7 @@ class Backbone(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the network."""
-        return behind_name(networks, "network", values.get("name"), at)
+        return networks.SHELF.behind(values.get("name"), at)
 
 
 def strategy_of(given: str | Strategy) -> Strategy:

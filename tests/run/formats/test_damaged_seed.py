@@ -15,7 +15,7 @@ import pytest
 
 from run.formats.binary_runs import foreign, record
 from waterjar.errors import WaterjarError
-from waterjar.run.formats.seed_layout import export_seed_layout, import_seed_layout
+from waterjar.run.formats.seed import export_seed_layout, import_seed_layout
 
 
 @pytest.fixture(scope="module")
@@ -309,7 +309,7 @@ def test_a_place_that_is_taken(whole: Path, tmp_path: Path) -> None:
 
 
 def test_stopped_in_the_middle_nothing_is_left(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from waterjar.run.formats.seed_layout import _import
+    from waterjar.run.formats.seed import _import
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt

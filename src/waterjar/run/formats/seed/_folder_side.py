@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, brief
-from waterjar.run.formats.seed_layout import _names as names
-from waterjar.run.formats.seed_layout._labels import check_labels, check_pairs
+from waterjar.run.formats.seed import _names as names
+from waterjar.run.formats.seed._labels import check_labels, check_pairs
 from waterjar.run.npz_file import FAULTS
 from waterjar.run.plain_pickle import read_plain_pickle
 from waterjar.run.schema import REASONS

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import waterjar
 from waterjar import Recorder, WaterjarError, missing
-from waterjar.run.formats.timeline import MEASURES, SPLITS
-from waterjar.run.formats.timeline_csv import left_out
+from waterjar.run.formats._timeline import MEASURES, SPLITS
+from waterjar.run.formats.csv import left_out
 
 HEADER = "method,seed,epoch_eff,split,acc,top5,loss\n"
 PLACES = "method,seed,epoch_eff,split,acc,step,task,epoch,total_epoch,eval_task,tasks\n"
@@ -92,7 +92,10 @@ def test_every_float_survives(values: list[float], tmp_path_factory: pytest.Temp
         (PLACES + "a,1,0,x,.5,0,p,0,0,,[p\n", r"line 2: tasks '\[p': expected a JSON list of names"),
         (PLACES + "a,1,0,x,.5,0,p,0,0,,[]\n", r"line 2: tasks '\[\]': expected a JSON list of names"),
         (PLACES + "a,1,0,x,.5,0.5,p,0,0,,[]\n", r"line 2: step '0.5' is not a whole number"),
-        (PLACES + 'a,1,0,x,.5,0,p,1,1,,"[""p""]"\na,1,0,x,.5,1,p,0,0,,\n', r"total_epoch=0.0 goes backwards"),
+        (
+            PLACES + 'a,1,0,x,.5,0,p,1,1,,"[""p""]"\na,1,0,x,.5,1,p,0,0,,\n',
+            r"line 2 and below: epoch=0.0 goes backwards",
+        ),
         (PLACES + "a,1,0,x,.5,0,p,0,0,,\na,1,0,y,.5,0,p,1,1,,\n", r"line 3: another line .* other epochs"),
         (PLACES + "a,1,0,x,.5,0,p,0,0,,\na,1,0,x,.5,0,p,0,0,,\n", r"line 3: \(0, 'x'\) stands already in line 2"),
         ("method,seed,split,acc\n", r"line 1: columns .* each of"),

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.disk import written_beside
-from waterjar.run.formats.seed_layout import _names as names
-from waterjar.run.formats.seed_layout._labels import check_labels, check_pairs
-from waterjar.run.formats.seed_layout._run_side import (
+from waterjar.run.formats import Made
+from waterjar.run.formats.seed import _names as names
+from waterjar.run.formats.seed._labels import check_labels, check_pairs
+from waterjar.run.formats.seed._run_side import (
     Group,
     Steps,
     left_behind,
@@ -33,14 +34,6 @@ Array = NDArray[Any]
 _FORMAT = 1
 
 
-@dataclass(frozen=True)
-class Exported:
-    """Where the layout stands, and what of the run it does not hold."""
-
-    path: Path
-    notes: list[str]
-
-
 def export_seed_layout(
     run: Run,
     out: str | os.PathLike[str],
@@ -49,7 +42,7 @@ def export_seed_layout(
     algorithm: str | None = None,
     layer: str | None = None,
     files: Mapping[str, bytes] | None = None,
-) -> Exported:
+) -> Made:
     """Write a run as `out/{dataset}/{algorithm}/`; nothing is left there if it fails.
 
     Parameters
@@ -69,7 +62,7 @@ def export_seed_layout(
             _write_task(plan, task, draft / names.task_folder(task))
         for name, contents in (files or {}).items():
             (draft / name).write_bytes(contents)
-    return Exported(target, list(dict.fromkeys(plan.notes)))
+    return Made(target, list(dict.fromkeys(plan.notes)))
 
 
 def layout_folder(run: Run, dataset: str | None = None, algorithm: str | None = None, *, named: str = "") -> Path:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from waterjar.errors import WaterjarError
 from waterjar.run import ledger
 from waterjar.run.disk import written_beside
-from waterjar.run.formats.seed_layout import _names as names
-from waterjar.run.formats.seed_layout._folder_side import (
+from waterjar.run.formats.seed import _names as names
+from waterjar.run.formats.seed._folder_side import (
     Layout,
     Values,
     open_array,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import waterjar
 from run.formats.binary_runs import foreign, record
 from waterjar.errors import WaterjarError
-from waterjar.run.formats.seed_layout import export_seed_layout, import_seed_layout
+from waterjar.run.formats.seed import export_seed_layout, import_seed_layout
 from waterjar.run.seal import verify
 
 T, R, L, S, H, P = 3, 2, 2, 4, 3, 7
@@ -348,7 +348,7 @@ class TestForeign:
     def test_memory_does_not_grow_with_tasks(self, tmp_path: Path) -> None:
         code = (
             "import resource, sys, waterjar\n"
-            "from waterjar.run.formats.seed_layout import *\n"
+            "from waterjar.run.formats.seed import *\n"
             "run = import_seed_layout(sys.argv[1], sys.argv[2]).run\n"
             "export_seed_layout(run, sys.argv[3])\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"

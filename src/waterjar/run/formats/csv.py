@@ -23,13 +23,15 @@ from typing import Any
 
 from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.disk import write_file
-from waterjar.run.formats.timeline import MEASURES, SPLITS, Step, Timeline, Value, seed_form, timelines
+from waterjar.run.formats import Made
+from waterjar.run.formats._timeline import MEASURES, SPLITS, Step, Timeline, Value, seed_form, timelines
 from waterjar.run.identity import digest
 from waterjar.run.reader import Run
 from waterjar.run.schema import REASONS, variables_of
 from waterjar.run.shown import csv_cell, from_csv_cell
 from waterjar.run.study import Study, create_study, method_of, open_study
 
+TITLE = "a tidy timeline: method, seed, epoch_eff, split, acc, top5, loss; tasks and more where it needs them"
 _REQUIRED = ("method", "seed", "epoch_eff", "split", "acc")
 _PLACES = ("step", "task", "epoch", "total_epoch", "eval_task", "tasks")
 _KNOWN = ("eval_size", "classes")
@@ -38,6 +40,16 @@ _SHARES = tuple(column for column in MEASURES if column != "loss")
 
 Line = tuple[str, dict[str, str]]
 """Where it stands, and its cells by column."""
+
+
+def export_runs(study: Study, out: Path, settings: None = None) -> list[Made]:
+    """Write the runs of a study as one file."""
+    return [Made(to_csv(study, out), left_out(study))]
+
+
+def import_runs(path: Path, out: Path) -> list[Made]:
+    """Make a study of a file."""
+    return [Made(from_csv(path, out).path)]
 
 
 def from_csv(
