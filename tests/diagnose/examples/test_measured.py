@@ -12,7 +12,6 @@ import waterjar
 from waterjar import WaterjarError
 from waterjar.diagnose import examples
 from waterjar.diagnose.examples import AnswerPair
-from waterjar.diagnose.registry import find_family
 from waterjar.diagnose.result import NO_BASELINE, NO_RUN
 from waterjar.stats import crossed_interval, mcnemar_p
 from waterjar.testing import check_metric
@@ -223,11 +222,6 @@ def test_right_alone_may_be_recorded(tmp_path: Path) -> None:
     found = examples.measure(record(tmp_path / "run", CORRECT)).isel(repeat=0)
     assert set(found["area_under_margin_reason"].values) == {1}  # not_recorded
     assert float(found["never_learned_share"]) == pytest.approx(3 / 7)
-
-
-@pytest.mark.parametrize("name", find_family("examples").metrics)
-def test_the_contract(name: str) -> None:
-    check_metric(name)
 
 
 def test_directions() -> None:

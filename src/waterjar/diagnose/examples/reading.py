@@ -40,9 +40,7 @@ class RunExamples:
         self.run = run
         arrays, _ = read_group(run, "examples", {*_STEPS, *_STATIC, "eval_set", "sample"})
         if "examples/correct" not in run.nodes or not len(arrays.get("step", ((), ()))[1]):
-            raise WaterjarError(
-                f"{run.path} has recorded no answers to examples: expected examples/correct"
-            )
+            raise WaterjarError(f"{run.path} has recorded no answers to examples: expected examples/correct")
         self.sets = chosen_sets(run, settings.eval_sets)
         every = arrays["eval_set"][1].astype(str)
         self.places: NDArray[np.int64] = np.flatnonzero(np.isin(every, self.sets))
