@@ -54,6 +54,13 @@ def spread(snapshot: LayerSnapshot) -> Result:
         return snapshot.cloud.missing
     return Result(float(snapshot.cloud.features.std()), n=len(snapshot.cloud.features))
 """,
+    "examples": f"""
+from waterjar.diagnose.examples import History
+
+@metric("looks", family="examples", {ABOUT} needs=("examples/correct",), dims=("example",), summary="looks_mean")
+def looks(history: History) -> Result:
+    return Result.of(np.where(history.reasons > 0, np.nan, (history.answers < 2).sum(0)), history.reasons)
+""",
     "geometry": f"""
 from waterjar.diagnose.geometry import SnapshotGeometry
 

@@ -16,10 +16,11 @@ from lab.binary.tiny_binary import GLYPHS as BINARY_GLYPHS
 from lab.binary.tiny_binary import tiny as tiny_binary
 from tiny_lab import tiny
 from waterjar.lab import data
-from waterjar.lab.binary import train_binary
+from waterjar.lab.binary import estimate_size, train_binary
 from waterjar.lab.config import Recording
 from waterjar.lab.data import ImageData
 from waterjar.lab.evaluation import EVAL_SETS
+from waterjar.lab.examples import count_examples
 from waterjar.lab.trainer import Trainer, train
 
 pytestmark = pytest.mark.torch
@@ -71,6 +72,7 @@ def test_what_the_examples_are(recorded: waterjar.Run, glyphs: ImageData, tmp_pa
     trainer = Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9)
     examples, experiment = recorded.load("examples"), trainer.experiment
     train_index = np.asarray(glyphs.train_index)
+    assert count_examples(experiment, config.recording) == examples.sizes["example"]  # what the estimate counts
     own = examples.isel(example=examples["eval_set"].values == "train", repeat=0)
     assert own["task"].values.tolist() == [0] * 5 + [1] * 5
     rows = [int(np.flatnonzero(train_index == one)[0]) for one in own["sample_index"].values]
@@ -131,6 +133,9 @@ def test_binary_tasks(tmp_path: Path) -> None:
         ):
             assert fine["train" if which == "train" else "test"][int(index)] == classes[repeat, task, label]
     assert (examples["eval_set"].values == "train").sum() == 3 * 4
+    wanted = tiny_binary(recording={"examples": True, "train_examples": 4})
+    sizes, without = (estimate_size(config, glyphs)["examples"] for config in (wanted, tiny_binary()))
+    assert sizes == 2 * examples.sizes["example"] * (24 + 3 * examples.sizes["step"]) and without == 0
     stacked = binary(tmp_path / "vmap", glyphs, "vmap", examples=True, train_examples=4)
     np.testing.assert_array_equal(stacked.array("examples/sample_index"), run.array("examples/sample_index"))
 

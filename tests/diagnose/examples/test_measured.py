@@ -12,7 +12,6 @@ import waterjar
 from waterjar import WaterjarError
 from waterjar.diagnose import examples
 from waterjar.diagnose.examples import AnswerPair
-from waterjar.diagnose.registry import find_family
 from waterjar.diagnose.result import NO_BASELINE, NO_RUN
 from waterjar.stats import crossed_interval, mcnemar_p
 from waterjar.testing import check_metric
@@ -225,12 +224,24 @@ def test_right_alone_may_be_recorded(tmp_path: Path) -> None:
     assert float(found["never_learned_share"]) == pytest.approx(3 / 7)
 
 
-@pytest.mark.parametrize("name", find_family("examples").metrics)
-def test_the_contract(name: str) -> None:
-    check_metric(name)
-
-
 def test_directions() -> None:
     right, wrong = np.array([1, 1, 0], np.uint8), np.array([1, 0, 0], np.uint8)
     better, worse = AnswerPair(right, wrong, None, False), AnswerPair(wrong, right, None, False)
     assert check_metric("mcnemar_gain", better=better, worse=worse) == ()
+
+
+def test_with_all_evaluations_epochs_are_those_of_the_run(run: waterjar.Run, tmp_path: Path) -> None:
+    found = examples.measure(run, since="all").isel(repeat=0)
+    np.testing.assert_array_equal(found["first_learned"].values, [1, 0, 1, np.nan, 0, 3, 0])
+    margin = {name: np.where(values > 0, 2.0, -1.0) for name, values in CORRECT.items()}
+    alone = record(tmp_path / "y", CORRECT, rows=[("y", e) for e in range(6)], margin=margin)
+    area = examples.measure(alone, since="all").isel(repeat=0)
+    assert area["area_under_margin_reason"].values.tolist() == [6] * 4 + [0] * 3  # x was never trained
+
+
+def test_without_answers_there_is_nothing_to_measure(tmp_path: Path) -> None:
+    with waterjar.Recorder(tmp_path / "run", {}, seeds=[1], eval_sets=SETS, tasks=["x", "y"]) as recorder:
+        recorder.once("examples", label={"x_all": [[0]], "y_all": [[1]]})
+        recorder.log(train_task="x", epoch=0, performance={"accuracy": [0.5, 0.5]})
+    with pytest.raises(WaterjarError, match="expected examples/correct"):
+        examples.measure(waterjar.open_run(tmp_path / "run"))

@@ -28,7 +28,7 @@ def whole_run(
     value: float = 0.8,
     names: Sequence[str] = ("t1", "t2"),
 ) -> Path:
-    """A run with everything a figure may ask for: accuracies of five sets, costs, features of a layer, weights."""
+    """A run with everything a figure may ask for: accuracies and examples of five sets, costs, features, weights."""
     rng = np.random.default_rng([seed, len(learner)])
     config = {"method": learner, "scenario": scenario, "data": "toys", "seed": seed}
     phases = names if scenario == "sequential" else names[1:]
@@ -40,10 +40,12 @@ def whole_run(
             for epoch in range(epochs):
                 risen = value * (task == names[1]) * epoch / max(1, epochs - 1) + 0.01 * rng.random()
                 accuracy = {name: risen * (0.5 if "masked" in name else 1.0) for name in SETS}
+                margins = {name: rng.normal(size=(1, 12)) + risen for name in SETS}
                 recorder.log(
                     train_task=task,
                     epoch=epoch,
                     performance={"accuracy": accuracy, "macro_accuracy": accuracy},
+                    examples={"margin": margins, "correct": {name: own > 0 for name, own in margins.items()}},
                     train={"patched_images": 5.0},
                     resources={"seconds": 1.0 + rng.random(), "flops": 1e9, "images": 10},
                     snapshot={

@@ -63,7 +63,7 @@ def measure(
     eval_sets : which sets are looked at. Left out: one of every task, as in continual learning, and `train`.
     since : from when on an evaluation counts for an example: once its own task was `trained` for a while (being wrong
         before is no forgetting, and being right is luck or transfer), from the `start` of that training on, or `all`.
-        Joint training is that of every task.
+        Joint training is that of every task. With `all`, `first_learned` counts the epochs of the run.
     learned : an example is learned when it is right for the `first` time, or `for_good`: never wrong from then on.
     aum_over : the area under the margin is over evaluations while its own `task` is trained, or over `all` that count.
     mcnemar : `mid_p`, `exact` or `chi2`.

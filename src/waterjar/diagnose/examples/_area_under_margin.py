@@ -7,7 +7,7 @@ import numpy as np
 from waterjar.diagnose.examples.inputs import History
 from waterjar.diagnose.examples.kernels import area_under_margin
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import NOT_RECORDED, Result
+from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
 
 
 @metric(
@@ -30,5 +30,6 @@ def _measure(history: History, *, aum_over: str) -> Result:
         return Result.of(np.full(codes.shape, np.nan), codes)
     over = history.in_training if aum_over == "task" else history.counts
     found = area_under_margin(np.where(over, history.margin, np.nan))
-    codes = np.where(history.reasons > 0, history.reasons, found.reason)
+    never = np.where(over.any(0), found.reason, UNDEFINED)  # its own task was never trained
+    codes = np.where(history.reasons > 0, history.reasons, never)
     return Result.of(np.where(codes > 0, np.nan, found.value), codes)

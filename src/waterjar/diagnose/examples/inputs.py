@@ -31,7 +31,7 @@ class History:
     in_training: Bools
     """(evaluation, example): whether it counts, and the example's own task was in training."""
     epochs: Floats
-    """(evaluation, example): epochs since the training of the example's task began; NaN where it never did."""
+    """(evaluation, example): epochs of the example's task, NaN where it never began; or of the run."""
     eval_sets: Sequence[str]
     set_of: NDArray[np.int64]
     """(example,): position of its set in `eval_sets`."""
@@ -135,5 +135,5 @@ class AnswerPair:
     baseline: Answers
     missing: Result | None
     """Why there is nothing to compare; None where there is."""
-    is_same: bool
+    is_same: bool = False
     """Whether it is the baseline itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,13 @@ _ENDS = {
 }
 
 
+def _ended(runs: Sequence[RunExamples]) -> list[int]:
+    """(run,): why a run tells nothing: it is shorter than the longest of its cell, or more may come; else 0."""
+    last = [int(run.steps[-1]) for run in runs]
+    is_open = [run.run.status != "sealed" for run in runs]
+    return [RUN_ENDED if end < max(last) or more else 0 for end, more in zip(last, is_open, strict=True)]
+
+
 class LoadedCell(Loaded):
     """The examples of one cell, a repeat at a time."""
 
@@ -50,14 +57,8 @@ class LoadedCell(Loaded):
             "eval_set": ("eval_set", np.array(first.sets, object), {"long_name": "set of examples"}),
         }
         super().__init__(unit, axes, {"judged_sets": ", ".join(dict.fromkeys(first.set_names[first.judged].tolist()))})
-        self.ended = self._ended()
+        self.ended = _ended(self.runs)
         self.answers = self._last_answers()
-
-    def _ended(self) -> list[int]:
-        """(run,): why a run tells nothing: it is shorter than the longest of its cell, or more may come; else 0."""
-        last = [int(run.steps[-1]) for run in self.runs]
-        open_ = [run.run.status != "sealed" for run in self.runs]
-        return [RUN_ENDED if end < max(last) or more else 0 for end, more in zip(last, open_, strict=True)]
 
     def _repeats(self) -> Iterator[tuple[RunExamples, int, int]]:
         """Every repeat: its run, its place in there, and why it tells nothing."""
@@ -100,44 +101,40 @@ class LoadedCell(Loaded):
 
     def _pairs(self) -> Iterator[AnswerPair]:
         base = self.unit.baseline
-        partners: dict[int, tuple[RunExamples, int]] = {}
+        partners: dict[int, tuple[RunExamples, int, int]] = {}
         if base is not None and not self.unit.is_baseline:
-            for other in base.runs:
-                examples = RunExamples(other, self.settings)
-                partners |= {seed: (examples, repeat) for repeat, seed in enumerate(other.seeds)}
+            others = [RunExamples(other, self.settings) for other in base.runs]
+            for other, ended in zip(others, _ended(others), strict=True):
+                partners |= {seed: (other, repeat, ended) for repeat, seed in enumerate(other.run.seeds)}
         for place, (run, repeat, _) in enumerate(self._repeats()):
             seed = run.run.seeds[repeat]
             own = self.answers.right[place]
             if self.unit.is_baseline:
-                yield self._pair(own, own, self._why(place), is_same=True)
+                yield AnswerPair(own, own, self._why(place), is_same=True)
             elif base is None:
-                yield self._pair(own, own, Result.missing(REASONS[NO_BASELINE], self.unit.note))
+                yield AnswerPair(own, own, Result.missing(REASONS[NO_BASELINE], self.unit.note))
             elif seed not in partners:
-                yield self._pair(own, own, Result.missing(REASONS[NO_RUN], "the baseline has no run of this seed"))
+                yield AnswerPair(own, own, Result.missing(REASONS[NO_RUN], "the baseline has no run of this seed"))
             else:
                 yield self._beside(place, run, repeat, *partners[seed])
 
-    def _beside(self, place: int, run: RunExamples, repeat: int, other: RunExamples, theirs: int) -> AnswerPair:
+    def _beside(
+        self, place: int, run: RunExamples, repeat: int, other: RunExamples, theirs: int, ended: int
+    ) -> AnswerPair:
         own = self.answers.right[place]
         if run.same_examples(repeat) != other.same_examples(theirs):
-            return self._pair(own, own, Result.missing("undefined", "the baseline was not asked the same examples"))
+            return AnswerPair(own, own, Result.missing("undefined", "the baseline was not asked the same examples"))
         shared = run.judged & run.trained(repeat) & other.trained(theirs)
         if not shared.any():
-            return self._pair(own, own, Result.missing("undefined", "no task was trained by both"))
+            return AnswerPair(own, own, Result.missing("undefined", "no task was trained by both"))
         answers, codes = other.last(theirs)
-        lacking = codes[shared].max(initial=0)
-        if other.run.status != "sealed":
-            lacking = RUN_ENDED
+        lacking = ended or codes[shared].max(initial=0)
         missing = self._why(place) or (Result.missing(REASONS[int(lacking)]) if lacking else None)
-        return self._pair(self.answers.all_right[place][shared], answers[shared], missing)
+        return AnswerPair(self.answers.all_right[place][shared], answers[shared], missing)
 
     def _why(self, place: int) -> Result | None:
         code = int(self.answers.reasons[place])
         return Result.missing(REASONS[code]) if code else None
-
-    @staticmethod
-    def _pair(learner: Any, baseline: Any, missing: Result | None, *, is_same: bool = False) -> AnswerPair:
-        return AnswerPair(learner, baseline, missing, is_same)
 
     def summary(self, metric: Metric, table: Table) -> Variables:
         """Of a metric per example: its mean over the judged sets and over each set, and how many it leaves out.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from waterjar.diagnose.eval_sets import choose_eval_sets
 from waterjar.diagnose.examples.inputs import Answers, Bools, History
 from waterjar.diagnose.result import NOT_A_NUMBER, NOT_RECORDED, Codes, Floats
-from waterjar.errors import unknown_name
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run, read_group
 from waterjar.run.schema import ABSENT, TRAIN
 
@@ -39,6 +39,8 @@ class RunExamples:
     def __init__(self, run: Run, settings: Any) -> None:
         self.run = run
         arrays, _ = read_group(run, "examples", {*_STEPS, *_STATIC, "eval_set", "sample"})
+        if "examples/correct" not in run.nodes or not len(arrays.get("step", ((), ()))[1]):
+            raise WaterjarError(f"{run.path} has recorded no answers to examples: expected examples/correct")
         self.sets = chosen_sets(run, settings.eval_sets)
         every = arrays["eval_set"][1].astype(str)
         self.places: NDArray[np.int64] = np.flatnonzero(np.isin(every, self.sets))
@@ -71,15 +73,17 @@ class RunExamples:
     def _of_task(self, task: int) -> tuple[Bools, Bools, Floats]:
         """(step,) each: whether an evaluation counts for a task, whether the task is in training, epochs of it so far.
 
+        Where all evaluations count, also those before the task, epochs are those of the run.
         Joint training trains every task, and whatever is trained trains an example of none.
         """
         own = (self._index == task) | (self._index < 0) if task >= 0 else np.ones(len(self._index), np.bool_)
         training = own & (self._epoch > 0)  # at epoch 0 nothing of the task was trained yet
         begun = np.logical_or.accumulate(own if self._since == "start" else training)
-        counts = np.ones(len(own), np.bool_) if self._since == "all" else begun
+        if self._since == "all":
+            return np.ones(len(own), np.bool_), training, self._total
         first = int(np.flatnonzero(own)[0]) if own.any() else -1
         before = self._total[first] - self._epoch[first] if first >= 0 else np.nan
-        return counts, counts & training, self._total - before
+        return begun, begun & training, self._total - before
 
     def history(self, repeat: int, ended: int) -> History:
         """One repeat; `ended` says why its run tells nothing, as a code."""
