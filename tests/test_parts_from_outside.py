@@ -297,7 +297,7 @@ class TestFormat:
 
     def test_listed_and_refused(self, einstellung: Path, tmp_path: Path) -> None:
         listed = {line["name"]: line for line in json.loads(command("export", "--list", "--json"))}
-        assert sorted(listed) == ["csv", "rows", "seed"] and listed["rows"]["import"]
+        assert sorted(listed) == ["csv", "npy", "rows", "seed"] and listed["rows"]["import"]
         assert "rows" in command("import", "--list")
         with pytest.raises(WaterjarError, match="--format 'row' is unknown: did you mean 'rows'"):
             command("export", einstellung, "--format", "row", "--out", tmp_path / "x")
@@ -312,7 +312,7 @@ class TestFormat:
         (site / "one_way.py").write_text("TITLE = 'in'\n\ndef import_runs(path, out):\n    return []\n")
         outside.bring(site, "odd-formats", {"waterjar.formats": {"one_way": "one_way"}})
         outside.forget(site)
-        with pytest.raises(WaterjarError, match="format 'one_way' cannot be written: expected csv, rows, seed"):
+        with pytest.raises(WaterjarError, match="format 'one_way' cannot be written: expected csv, npy, rows, seed"):
             command("export", einstellung, "--format", "one_way", "--out", tmp_path / "x")
 
 

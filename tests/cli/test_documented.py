@@ -143,6 +143,7 @@ def test_training_works_as_written(kind: str, tmp_path: Path, monkeypatch: pytes
         run(command)
     out = Path(file).with_suffix("")
     assert (out / "report.html").exists() and list((out / "figures").rglob("*.png"))
+    assert "equal" in run(f"waterjar reproduce {out} --audit 10% --seed 1")
 
 
 def test_the_metric_of_contributing_is_one() -> None:

@@ -63,7 +63,7 @@ def crossed_interval(
 
     >>> found = crossed_interval([[1, 1, 0, 1], [1, 0, 0, 1], [1, 1, 0, 0]], within=(0, 1))
     >>> print(f"{found.estimate:.2f} [{found.low:.2f}, {found.high:.2f}]")
-    0.58 [0.09, 0.95]
+    0.58 [0.12, 0.94]
     """
     check_between(confidence, 0.0, 1.0, "confidence")
     table = np.asarray(values, np.float64)

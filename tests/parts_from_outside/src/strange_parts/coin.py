@@ -50,7 +50,7 @@ def expand(declaration: Declaration, where: str = "study") -> list[Config]:
     return [Config(data=declaration.data.name, seed=seed, throws=declaration.throws) for seed in declaration.seeds]
 
 
-def lay_out(config: Config, data: ImageData) -> Laid:
+def lay_out(config: Config, data: ImageData, resources: Resources) -> Laid:
     """A config over the data."""
     run_id = identify(_plain(config), [config.seed], data.fingerprint)[0]
     return Laid(f"coin-{config.seed}", run_id, images=config.throws * len(data.train_labels), epochs=config.throws)
