@@ -84,7 +84,7 @@ def test_probes_and_streams_of_schema_1(tmp_path: Path) -> None:
     as_schema_1(tmp_path / "old")
     recorder._writer.attributes["waterjar_schema"] = 1
     recorder.close()
-    new = migrate(tmp_path / "old", tmp_path / "new")
+    new = migrate(tmp_path / "old", tmp_path / "copy" / "new")
     found = new["probes/sharpness"]
     assert found.step.values.tolist() == [1, 3] and found.train_task.values.tolist() == ["x", "x"]
     assert found.visit.values.tolist() == [0, 2]
@@ -109,7 +109,11 @@ def test_refused(tmp_path: Path) -> None:
     (tmp_path / "full" / "file").touch()
     with pytest.raises(WaterjarError, match="is not empty: choose a path of its own"):
         migrate(run, tmp_path / "full")
-    chunk = next((run / "performance" / "accuracy" / "c").rglob("0"))
+    with pytest.raises(WaterjarError, match="is inside the run .*, which is not written to"):
+        migrate(run, run / "new")
+    with pytest.raises(WaterjarError, match="is beside the old run, in one study"):
+        migrate(run, run.parent / "new")
+    assert waterjar.verify(run).state == "sealed"
     chunk = next(file for file in (run / "performance" / "accuracy" / "c").rglob("*") if file.is_file())
     chunk.write_bytes(b"\0" * chunk.stat().st_size)
     with pytest.raises(WaterjarError, match="is tampered: only a sealed run is migrated"):

@@ -40,6 +40,12 @@ class TestJudgedExamples:
             assert found["margin"]["x"][i] == logits[i, label] - max(others)
             assert found["correct"]["x"][i] == (list(logits[i]).index(max(logits[i])) == label)
 
+    def test_halves_are_subtracted_in_single_precision(self) -> None:
+        found = judge_examples({"x": np.array([[60000, -60000]], np.float16)}, {"x": [0]})
+        assert found["margin"]["x"].tolist() == [2 * float(np.float16(60000))]
+        with pytest.raises(WaterjarError, match="expected mappings eval_set -> array"):
+            judge_examples([[1.0, 2.0]], [0])  # type: ignore[arg-type]
+
     def test_what_is_not_a_number_is_wrong_and_has_no_margin(self) -> None:
         found = judge_examples({"x": [[np.nan, 1.0], [np.inf, np.inf], [np.inf, 0.0]]}, {"x": [1, 0, 0]})
         assert found["correct"]["x"].tolist() == [False, True, True]
@@ -313,12 +319,21 @@ class TestProbeRuns:
         ]
         self.probe(study / "one", study / "run", seed=2)
         self.probe(study / "two", study / "run", seed=2)
-        with pytest.raises(WaterjarError, match="two and one both have /probes/sharpness: leave one of them out"):
-            waterjar.open_study(study).run("run")
+        found = waterjar.open_study(study)
+        assert found.notes[1:] == ["one and two both have /probes/sharpness of run: it is left out"]
+        assert "probes/sharpness" not in found.run("run").groups and found.load("train")
+        self.probe(study / "three", study / "run", name="trace", seed=2)
+        assert "probes/trace" in waterjar.open_study(study).run("run").groups  # the others are there
 
     def test_refused(self, tmp_path: Path) -> None:
         source = record_source(tmp_path / "run")
         self.probe(tmp_path / "probe", source)
+        with Recorder(tmp_path / "steps", {"probe": "x"}, seeds=[1], source=source) as recorder:
+            with pytest.raises(WaterjarError, match="its source has no such step"):
+                recorder.log(epoch=99, step=99, probes={"x": 1.0})
+            with pytest.raises(WaterjarError, match=r"its source has \('0', 1.0\) there"):
+                recorder.log(epoch=2, step=1, probes={"x": 1.0})
+            recorder.log(epoch=1, step=1, probes={"x": 1.0})
         for options, message in (
             ({"source": source, "config": {"learner": "x"}, "seeds": [1]}, "config is that of the source"),
             ({"source": source, "config": {}, "seeds": [2]}, r"seeds=\[2\], but the source has \[1\]"),

@@ -40,6 +40,8 @@ def command(
     from waterjar.run.store import ROOT  # noqa: PLC0415
     from waterjar.run.study import open_study  # noqa: PLC0415
 
+    if not path.is_dir():
+        raise WaterjarError(f"{path} is not a directory: expected a run, or a study")
     single = (path / ROOT).exists()
     if single == (audit is not None):
         raise WaterjarError(

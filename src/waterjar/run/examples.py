@@ -32,8 +32,10 @@ def judge_examples(logits: Mapping[str, object], labels: Mapping[str, object]) -
     array([ 1.5, -3. ])
     """
     found: dict[str, dict[str, NDArray[Any]]] = {"correct": {}, "margin": {}}
+    if not isinstance(logits, Mapping) or not isinstance(labels, Mapping):
+        raise WaterjarError("logits and labels: expected mappings eval_set -> array, such as {'test': logits}")
     if set(logits) != set(labels):
-        raise WaterjarError(f"logits are of {sorted(logits)}, labels of {sorted(labels)}; expected the same sets")
+        raise WaterjarError(f"logits are of {list(logits)}, labels of {list(labels)}; expected the same sets")
     for name, given in logits.items():
         values, wanted = to_numpy(given, f"logits['{name}']"), to_numpy(labels[name], f"labels['{name}']")
         if wanted.dtype.kind not in "iu" or values.shape[:-1] != wanted.shape or not values.shape[-1:] > (1,):
@@ -43,7 +45,8 @@ def judge_examples(logits: Mapping[str, object], labels: Mapping[str, object]) -
             )
         if wanted.size and not 0 <= wanted.min() <= wanted.max() < values.shape[-1]:
             raise WaterjarError(f"labels['{name}'] go from {wanted.min()} to {wanted.max()}; expected 0 to K - 1")
-        values = values if values.dtype.kind == "f" else values.astype(np.float64)
+        if values.dtype.kind != "f" or values.dtype.itemsize < 4:  # a difference of halves may be beyond a half
+            values = values.astype(np.float32 if values.dtype.kind == "f" else np.float64)
         own = np.take_along_axis(values, wanted[..., None], -1)
         others = values.copy()
         np.put_along_axis(others, wanted[..., None], -np.inf, -1)

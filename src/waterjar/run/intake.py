@@ -40,20 +40,31 @@ class Intake:
         self._writer = writer
 
     def steps(self, given: Mapping[str, object]) -> tuple[Rows, Examples | None]:
-        """The rows of a step, group by group, and which examples they are of, if they have any."""
-        rows: Rows = {}
-        examples: Examples | None = None
-        for group, values in given.items():
-            if values is None:
-                continue
+        """The rows of a step, group by group, and which examples they are of, if they have any.
+
+        What a probe found is a number per repeat, which goes by the probe's name, or several by theirs.
+        """
+        told: dict[str, Any] = {group: values for group, values in given.items() if values is not None}
+        for group, values in told.items():
             if not isinstance(values, Mapping):
                 raise WaterjarError(f"{group}={values!r}: expected a mapping name -> values")
-            if group == "probes":
-                rows |= {f"probes/{layer_name(name)}": self._probe(name, found) for name, found in values.items()}
-            elif group == "examples":
+        for name, found in told.pop("probes", {}).items():
+            told[f"probes/{layer_name(name)}"] = found if isinstance(found, Mapping) else {name: found}
+        rows: Rows = {}
+        examples: Examples | None = None
+        for group, values in told.items():
+            if group == "examples":
                 rows[group], examples = self._examples(group, values, ("step",))
-            else:
-                rows[group] = self._step(group, values)
+                continue
+            sizes = {**self._sizes(group), "eval_set": len(self._eval_sets)}
+            own = rows.setdefault(group, {})
+            for name, value in values.items():
+                variable, label = self._variable(group, name, ("step",)), f"{group}['{name}']"
+                if "eval_set" in variable.dims and not self._eval_sets:
+                    raise WaterjarError(f"{label} is per eval_set, but the run has none: open it with eval_sets=[...]")
+                with fitting(label):
+                    own[name] = step_row(value, variable, sizes, self._eval_sets, label, self._storage.step_dtype)
+                sizes |= dict(zip(own[name].dims, own[name].values.shape, strict=True))
         return {group: found for group, found in rows.items() if found}, examples
 
     def snapshot(self, given: object) -> tuple[Rows, LayerTable | None, Examples | None]:
@@ -95,25 +106,6 @@ class Intake:
             with fitting(label):
                 rows[name] = snapshot_row(value, variable, self._sizes(group), self._probe_sets, label, "keep")
         return rows, table, None
-
-    def _step(self, group: str, values: Values) -> dict[str, Row]:
-        sizes = {**self._sizes(group), "eval_set": len(self._eval_sets)}
-        rows: dict[str, Row] = {}
-        for name, value in values.items():
-            variable = self._variable(group, name, ("step",))
-            if "eval_set" in variable.dims and not self._eval_sets:
-                raise WaterjarError(
-                    f"{group}['{name}'] is per eval_set, but the run has none: open it with eval_sets=[...]"
-                )
-            label = f"{group}['{name}']"
-            with fitting(label):
-                rows[name] = step_row(value, variable, sizes, self._eval_sets, label, self._storage.step_dtype)
-            sizes |= dict(zip(rows[name].dims, rows[name].values.shape, strict=True))
-        return rows
-
-    def _probe(self, name: str, found: object) -> dict[str, Row]:
-        """What a probe found: a number per repeat, which goes by the probe's name, or several by theirs."""
-        return self._step(f"probes/{name}", found if isinstance(found, Mapping) else {name: found})
 
     def _examples(self, group: str, values: Values, first: tuple[str, ...]) -> tuple[dict[str, Row], Examples]:
         examples: Examples = self._writer.attributes.get("example_sets", {})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,7 @@ def migrate(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> R
     state = seal.verify(old.path, old).state
     if state != "sealed" or old.root_hash is None:
         raise WaterjarError(f"{old.path} is {state}: only a sealed run is migrated, whose numbers are those recorded")
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise WaterjarError(f"{place} is not empty: choose a path of its own")
+    _check_target(old, place)
     store = LocalStore(place)
     store.lock()
     try:
@@ -58,6 +58,18 @@ def migrate(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> R
         store.unlock()
     ledger.append(place, old.run_id, root)
     return open_run(place)
+
+
+def _check_target(old: Run, place: Path) -> None:
+    """Refuse a place that holds something, one within a run, and one beside the old run: a study has each run once."""
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise WaterjarError(f"{place} is not empty: choose a path of its own")
+    folders = place.resolve().parents
+    inside = next((folder for folder in folders if (folder / ROOT).exists()), None)
+    if inside is not None:
+        raise WaterjarError(f"{place} is inside the run {inside}, which is not written to: choose another path")
+    if old.path.resolve().parent == folders[0]:
+        raise WaterjarError(f"{place} is beside the old run, in one study: choose a path outside of {folders[0]}")
 
 
 def migrate_all(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Iterator[tuple[Run, Run]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import unknown_name
 from waterjar.run.annotations import Annotations, read_annotations
 from waterjar.run.codec import Json
 from waterjar.run.disk import as_path
@@ -97,20 +97,18 @@ class Run:
         return digests
 
     def with_probes(self, others: Sequence[Run]) -> Run:
-        """The same run with what probe runs recorded of it, under /probes; two that have one probe are an error."""
+        """The same run with what probe runs recorded of it, under /probes; of a probe that two have, nothing."""
         if not others:
             return self
         joined = copy.copy(self)
         joined.__dict__ = {k: v for k, v in self.__dict__.items() if k not in ("nodes", "groups", "tree")}
-        joined._owners = {}
-        for other in others:
-            for key in other.nodes:
-                if key.partition("/")[0] != "probes":
-                    continue
-                if key != "probes" and (key in self.nodes or key in joined._owners):
-                    who = joined._owners.get(key, self).path.name
-                    raise WaterjarError(f"{other.path.name} and {who} both have /{key}: leave one of them out")
-                joined._owners.setdefault(key, other)
+        twice = probed_by_several([self, *others])
+        joined._owners = {
+            key: other
+            for other in others
+            for key in other.nodes
+            if key.startswith("probes") and "/".join(key.split("/")[:2]) not in twice
+        }
         return joined
 
     @property
@@ -187,6 +185,15 @@ class Run:
 def open_run(path: str | os.PathLike[str]) -> Run:
     """Open the run at `path`; it may still be written, then it shows every step complete by now."""
     return Run(as_path(path))
+
+
+def probed_by_several(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Group of a probe -> the runs that have it, of those that more than one of a run and its probe runs has."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        for group in {"/".join(key.split("/")[:2]) for key in run.nodes if key.startswith("probes/")}:
+            found.setdefault(group, []).append(run.path.name)
+    return {group: names for group, names in sorted(found.items()) if len(names) > 1}
 
 
 Arrays = dict[str, tuple[tuple[str, ...], Any, Json]]

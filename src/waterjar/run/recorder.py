@@ -27,7 +27,7 @@ from waterjar.run.provenance import collect, now
 from waterjar.run.reader import Run
 from waterjar.run.rows import LayerTable
 from waterjar.run.schema import LEVELS, SCHEMA_VERSION, Variable
-from waterjar.run.source import source_of
+from waterjar.run.source import Steps, check_step, source_of, steps_of
 from waterjar.run.store import PRIVATE, ROOT, LocalStore
 from waterjar.run.writer import TreeWriter
 
@@ -91,8 +91,9 @@ class Recorder:
         identity = describe(
             config, seeds, eval_sets, tasks, classes, probe_sets, data_fingerprint, unhashed, eval_sizes, labels
         )
+        self._source_steps: Steps | None = None
         if source is not None:
-            identity["source"] = source_of(source, identity)
+            identity["source"], self._source_steps = source_of(source, identity), steps_of(source)
         self.run_id: str = identity["run_id"]
         self.cell_id: str = identity["cell_id"]
         self._tasks: list[str] = identity["tasks"]
@@ -183,6 +184,8 @@ class Recorder:
         """
         self._check_writable()
         at = advance(self._progress, self._tasks, epoch, train_task, step, total_epoch, effective_epoch, visit)
+        if self._source_steps is not None:
+            check_step(at, self._source_steps)
         given = {
             "performance": performance,
             "train": train,

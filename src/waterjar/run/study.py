@@ -19,7 +19,7 @@ from waterjar.run.identity import plain
 from waterjar.run.index import Entry, Index, damaged_entry, entry_of, read_index, write_index
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
-from waterjar.run.reader import Arrays, Run, read_group
+from waterjar.run.reader import Arrays, Run, probed_by_several, read_group
 from waterjar.run.root import NotARunError
 from waterjar.run.shown import shown_value
 from waterjar.run.stamped import pack, unpack
@@ -101,6 +101,10 @@ class Study:
         there = {entry.root_hash for entry in self.entries}
         lost = [entry for entry in self.probe_runs if entry.source not in there]
         said = [f"{entry.name} looked into {entry.source[:12]}, which is not here: it is left out" for entry in lost]
+        for entry in self.entries:
+            runs = [Run(self.path / one.name) for one in (entry, *probes)] if (probes := self.probes_of(entry)) else []
+            for group, names in probed_by_several(runs).items():
+                said.append(f"{' and '.join(names)} both have /{group} of {entry.name}: it is left out")
         return [*([fault] if fault else []), *said]
 
     @property

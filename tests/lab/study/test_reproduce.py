@@ -108,6 +108,11 @@ def test_refused(copied: waterjar.Study, tmp_path: Path) -> None:
     shutil.rmtree(copied.path / ".waterjar" / "data")
     with pytest.raises(WaterjarError, match="the data are not those that"):
         reproduce([run], data, tmp_path / "out")
+    before = {entry.name: entry.root_hash for entry in copied.entries}
+    for place in (copied.path, copied.path.parent):
+        with pytest.raises(WaterjarError, match="holds something else, which training again could overwrite"):
+            reproduce([run], declared, place)
+    assert {entry.name: entry.root_hash for entry in waterjar.open_study(copied.path).entries} == before
     (tmp_path / "mine").mkdir()
     with waterjar.Recorder(tmp_path / "mine" / "run", {}) as recorder:
         recorder.log(epoch=0, train={"loss": 1.0})

@@ -15,7 +15,7 @@ _MEDIAN, _BY_SET = "first_learned_median", "first_learned_by_set"
 @metric(
     "first_learned",
     family="examples",
-    long_name="epoch of its own task at which an example was learned",
+    long_name="epochs from the beginning of its task's training until an example was learned",
     formula="first evaluation at which it is right; with learned=for_good from which on it is never wrong",
     units="epoch",
     direction="lower",

@@ -171,9 +171,10 @@ class LoadedCell(Loaded):
         gains = [np.asarray(one.learner == 1, np.float64) - (one.baseline == 1) for one in pairs]
         codes = np.array([0 if one.missing is None else one.missing.code for one in pairs], np.uint8)
         kept = [gain for gain, code in zip(gains, codes, strict=True) if code == 0]
-        stacked = np.stack(kept) if same and kept else np.empty((len(kept), 0))
+        alike = same and len({gain.shape for gain in kept}) == 1  # else seeds share other tasks with their partners
+        stacked = np.stack(kept) if alike else np.empty((len(kept), 0))
         means = np.array([gain.mean() for gain in gains])
-        made |= self._bounded("mcnemar_gain", stacked, means, codes, same, None)
+        made |= self._bounded("mcnemar_gain", stacked, means, codes, alike, None)
         baseline = "" if self.unit.baseline is None else self.unit.baseline.title
         words = {"long_name": "name of the cell that gains and errors are held against; empty for none"}
         made["example_baseline"] = xr.Variable([], np.array(baseline, object), words)

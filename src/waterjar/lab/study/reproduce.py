@@ -16,6 +16,7 @@ from waterjar.lab.study.job import Job
 from waterjar.lab.study.kinds import Declared
 from waterjar.lab.study.queue import Executor
 from waterjar.lab.study.runner import DATA, plan, run
+from waterjar.run.disk import write_file
 from waterjar.run.ledger import DECLARATION
 from waterjar.run.reader import Run, open_run
 from waterjar.run.sameness import Sameness, compare_runs
@@ -23,6 +24,8 @@ from waterjar.run.study import open_study
 
 PLACE = ".waterjar/reproduced"
 """Where runs are made again unless told otherwise, in the study's folder."""
+MARK = ".waterjar/reproduced.txt"
+"""In a folder that is for nothing else."""
 
 
 def declaration_of(folder: Path) -> Declared:
@@ -65,6 +68,7 @@ def reproduce(
         if one.root_hash is None:
             raise WaterjarError(f"{one.path} is {one.status}: only a sealed run can be compared with its seal")
     folder = runs[0].path.parent
+    _claim(out)
     data = _data(folder, declaration, runs, path)
     jobs = {job.run_id: job.path for job in plan(declaration, out, data)}
     for one in runs:
@@ -94,6 +98,16 @@ def _data(folder: Path, declaration: Declared, runs: Sequence[Run], path: str | 
             f"recorded {wanted[:16]}"
         )
     return found
+
+
+def _claim(out: Path) -> None:
+    """Take a folder for runs that are made again. One with anything in it that was not made here is refused."""
+    mark = out / MARK
+    if out.exists() and not mark.is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise WaterjarError(
+            f"{out} holds something else, which training again could overwrite: choose a folder of its own"
+        )
+    write_file(mark, "runs that `waterjar reproduce` trained again; it deletes them as it likes\n")
 
 
 def _clear(place: Path) -> None:
