@@ -10,6 +10,7 @@ import xarray as xr
 
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.result import NEVER_REACHED, Codes, Floats
+from waterjar.errors import WaterjarError
 from waterjar.view.results import Source, by_cell, cell_order, repeats_of, result_of, roots_in
 from waterjar.view.style import (
     axis_end,
@@ -53,7 +54,9 @@ def data(source: Source, **settings: Any) -> pd.DataFrame:
     parts = [_levels(one, cell, metric) for metric in METRICS for cell, one in by_cell(result)]
     columns = ["metric", "cell", "value", "examples", "first", "last", "names", "n", "never", "unforgettable", "total"]
     known = [part for part in parts if len(part)]
-    return pd.concat(known, ignore_index=True)[columns] if known else pd.DataFrame(columns=columns)
+    if not known:
+        raise WaterjarError("no example was looked at after its task was trained: there is none to sort")
+    return pd.concat(known, ignore_index=True)[columns]
 
 
 def sorted_examples(one: xr.Dataset, metric: str) -> pd.DataFrame:
