@@ -29,9 +29,9 @@ from waterjar.errors import WaterjarError
 Flags = NDArray[np.bool_]
 
 KKT_LIMIT = 1e-9
-"""A projection with a larger scaled residual is no result."""
+"""A projection with a larger scaled residual is refined, and no result if that has no end."""
 GAP_LIMIT = 1e-6
-"""Residual times sum |beta| / |t| bounds how far |p|^2 / |t|^2 may be off: beyond this, too, a draw is refined."""
+"""Residual times sum |beta| / |t| bounds how far |p|^2 / |t|^2 may be off: beyond this, too."""
 _RESOLVED = 1e-11  # a residual above is worked on with orthogonalised points ...
 _SHORT_T, _LONG_T = 1e-30, 1e30  # lengths of t with which single precision can look for violators
 _SLICE = 10  # draws at a time, where a draw may take long
@@ -194,7 +194,7 @@ def _with_hard_ones(found: Projections, hard: Integers, first: int, workers: int
     if len(exact):
         _solve_again(part, exact, EXACT, workers, onward=True)
     _solve_again(part, np.arange(len(hard)), first, workers, onward=True)  # the way may have been hard: another start
-    part = _refined(part, np.flatnonzero(_is_doubtful(part)))
+    part = _refined(part, np.flatnonzero(~is_solved(part)))
     for name in ("count", "square", "size", "residual"):
         getattr(found, name)[hard] = getattr(part, name)
     for q, one, k in zip(hard.tolist(), range(len(hard)), part.count.tolist(), strict=True):
@@ -222,12 +222,12 @@ def _is_hard(found: Projections) -> NDArray[np.bool_]:
     return hard
 
 
-def _is_doubtful(found: Projections) -> NDArray[np.bool_]:
-    """(draw) whose projection may be off by more than `KKT_LIMIT` or `GAP_LIMIT`."""
+def is_solved(found: Projections) -> Flags:
+    """(draw) whether its projection is off by no more than `KKT_LIMIT` and `GAP_LIMIT`."""
     with np.errstate(invalid="ignore"):
         gap = found.residual * found.size
-    fine: NDArray[np.bool_] = (found.residual <= KKT_LIMIT) & (gap <= GAP_LIMIT * found.scale)
-    return ~fine
+    solved: Flags = (found.residual <= KKT_LIMIT) & (gap <= GAP_LIMIT * found.scale)
+    return solved
 
 
 def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *, onward: bool = False) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.geometry.choice import has_other_anchors, is_inside
-from waterjar.diagnose.geometry.cone import KKT_LIMIT, Projections, project
+from waterjar.diagnose.geometry.cone import GAP_LIMIT, KKT_LIMIT, Projections, is_solved, project
 from waterjar.diagnose.geometry.draws import Dichotomies, directions
 from waterjar.diagnose.geometry.draws import dichotomies as draw_dichotomies
 from waterjar.diagnose.geometry.estimates import SCALARS, shifts, summary
@@ -65,7 +65,7 @@ class Geometry(Mapping[str, Result]):
     | center_inner, axis_inner, center_axis_inner | the same with absolute inner products |
     | nonunique_share | share of draws in which other anchors are as good |
     | inside_share | share of draws in which they are because t is inside the cone |
-    | left_out_draws | number of draws that could not be solved (KKT residual above 1e-9), and count in no mean |
+    | left_out_draws | number of draws that could not be solved (see `cone.is_solved`), and count in no mean |
     | support | mean number of points with a positive coefficient |
     | kkt | largest scaled residual of the projections that count |
     | dropped_directions | number of directions that only rounding made, before the numbers were given: left out |
@@ -181,12 +181,13 @@ def geometry_of(
     asked = n, dichotomies, inactive, center
     if found.own.shape[1] == 0:
         raise WaterjarError("these projections have no anchors: they must be asked for, by project(..., anchors=True)")
-    fine = found.residual <= KKT_LIMIT
+    fine = is_solved(found)
     failed = n - int(np.count_nonzero(fine))
     if failed > FEW * n:
         note = (
-            f"{failed} of {n} projections have a KKT residual above {KKT_LIMIT:g}, up to "
-            f"{found.residual.max():.1e}, also with twice the digits: points differ by rounding only"
+            f"{failed} of {n} projections have a KKT residual above {KKT_LIMIT:g} (up to {found.residual.max():.1e}), or "
+            f"one that leaves |p|^2 uncertain by more than {GAP_LIMIT:g} |t|^2, also with twice the digits: points differ "
+            "by rounding only"
         )
         return _missing(of, "unsolved", note, *asked)
     if failed:
