@@ -264,6 +264,7 @@ class TestArraysOfSnapshots:
         [
             ({"repeat": ["a"]}, "none of ours"), ({"stream": ["a", "a"]}, "different, non-empty names"),
             ([1], "expected a mapping"), ({"a/b": ["x"]}, "expected a dimension such as"),
+            ({"streams": ["x"]}, "did you mean 'stream'"),
         ],
     )  # fmt: skip
     def test_labels_that_are_none(self, tmp_path: Path, labels: Any, message: str) -> None:

@@ -14,7 +14,7 @@ from waterjar._version import NUMERICS_VERSION
 from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.arrays import fitting
 from waterjar.run.identity import identify, plain, text
-from waterjar.run.schema import EVENT_COLUMNS, GROWING, JOINT, REASON, STEP_COORDINATES, Variable, variables_of
+from waterjar.run.schema import EVENT_COLUMNS, GROUPS, GROWING, JOINT, REASON, STEP_COORDINATES, Variable, variables_of
 
 Progress = dict[str, Any]
 """The coordinates of the last complete step; {"step": -1} before the first."""
@@ -31,6 +31,7 @@ def describe(
     unhashed: Sequence[str],
     eval_sizes: Mapping[str, int] | None = None,
     labels: Mapping[str, Sequence[str]] | None = None,
+    variables: Mapping[str, Variable] | None = None,
 ) -> dict[str, Any]:
     """Check what a recorder is opened with, and reduce it to the plain data that stands in the run's root."""
     settings = {} if config is None else plain(config)
@@ -66,17 +67,21 @@ def describe(
         **({} if eval_sizes is None else {"eval_sizes": _eval_sizes(eval_sizes, sets)}),
         "probe_sets": probes,
         "classes": None if classes is None else names_of("classes", classes),
-        **({} if labels is None else {"labels": _labels(labels)}),
+        **({} if labels is None else {"labels": _labels(labels, variables or {})}),
     }
 
 
-def _labels(labels: object) -> dict[str, list[str]]:
-    """Names along dimensions that the run would only count."""
+def _labels(labels: object, variables: Mapping[str, Variable]) -> dict[str, list[str]]:
+    """Names along dimensions that the run would only count: those of the schema, or of declared variables."""
     if not isinstance(labels, Mapping):
         raise WaterjarError(f"labels={brief(repr(labels))}: expected a mapping name of a dimension -> names along it")
     for dim in labels:
         if not isinstance(dim, str) or not _NAME.fullmatch(dim) or dim in _OURS:
             raise WaterjarError(f"labels[{dim!r}]: expected a dimension such as stream, layer or head, none of ours")
+        every = [one for group in GROUPS.values() for one in group.values()]
+        known = {name for one in (*every, *variables.values()) for name in one.dims} - _OURS
+        if dim not in known:
+            raise unknown_name("labels: dimension", dim, known, "Declare others with Recorder(variables=...)")
     return {dim: names_of(f"labels['{dim}']", names) for dim, names in labels.items()}
 
 

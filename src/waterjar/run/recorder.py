@@ -89,7 +89,17 @@ class Recorder:
         self.path = as_path(path)
         declared = check_variables({} if variables is None else variables)
         identity = describe(
-            config, seeds, eval_sets, tasks, classes, probe_sets, data_fingerprint, unhashed, eval_sizes, labels
+            config,
+            seeds,
+            eval_sets,
+            tasks,
+            classes,
+            probe_sets,
+            data_fingerprint,
+            unhashed,
+            eval_sizes,
+            labels,
+            declared,
         )
         self._source_steps: Steps | None = None
         if source is not None:

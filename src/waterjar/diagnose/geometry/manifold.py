@@ -185,9 +185,9 @@ def geometry_of(
     failed = n - int(np.count_nonzero(fine))
     if failed > FEW * n:
         note = (
-            f"{failed} of {n} projections have a KKT residual above {KKT_LIMIT:g} (up to {found.residual.max():.1e}), or "
-            f"one that leaves |p|^2 uncertain by more than {GAP_LIMIT:g} |t|^2, also with twice the digits: points differ "
-            "by rounding only"
+            f"{failed} of {n} projections have a KKT residual above {KKT_LIMIT:g} (up to {found.residual.max():.1e}), "
+            f"or one that leaves |p|^2 uncertain by more than {GAP_LIMIT:g} |t|^2, also with twice the digits: points "
+            "differ by rounding only"
         )
         return _missing(of, "unsolved", note, *asked)
     if failed:
