@@ -330,7 +330,7 @@ class TestUnsolvedDraws:
         assert reasons(geometry_of(self.projected([*range(5)]), inactive="zero", paired=False)) == {}
         found = geometry_of(self.projected([*range(6)]), inactive="zero", paired=False)
         assert reasons(found) == dict.fromkeys(SCALARS, "unsolved")
-        assert "6 of 100 projections have a KKT residual above 1e-09, up to 1.7e-09" in found["capacity"].note
+        assert "6 of 100 projections have a KKT residual above 1e-09 (up to 1.7e-09)" in found["capacity"].note
         monkeypatch.setattr(cone, "refine", lambda *_: None)
         assert set(reasons(manifold_geometry(*collapsed(3e-8))).values()) == {"unsolved"}
 
