@@ -8,7 +8,8 @@ else; tests of them leave the family that p is corrected over.
 
 Numbers agree to 1e-12 where they were frozen on the same kind of processor. Elsewhere BLAS and LAPACK round otherwise,
 and the old code itself differs by up to 1e-9 from what it gave: there the families that use them have a tolerance of
-their own. WATERJAR_BEFORE names a folder where the old code's numbers were frozen on this machine; all agree to 1e-12.
+their own. WATERJAR_BEFORE names a folder where the old code's numbers were frozen on this machine; all agree to 1e-12,
+but for capacities of a snapshot in which coefficients cancel: ANOTHER_WAY.
 """
 
 from __future__ import annotations
@@ -73,6 +74,9 @@ ROUNDED = {"drift": 1e-8, "geometry": 1e-8, "plasticity": 1e-8}
 """Families whose numbers go through BLAS or LAPACK."""
 ROOTS = {"procrustes": 1e-7, "procrustes_matrix": 1e-7}
 """Square roots of what is zero but for rounding: 1e-16 is 1e-8 here."""
+ANOTHER_WAY = {"capacity": 2e-11}
+"""Draws whose coefficients are a thousand times |t| are now solved with orthogonalised points, in an order of their own:
+one capacity of 144 is another in the 12th digit, of old and new code on one machine."""
 MEASURED = [
     pytest.param(name, case, family, id=f"{name}-{case}-{family}")
     for name in STUDIES
@@ -201,7 +205,9 @@ def keeps_inside(metric: str) -> bool:
 
 def tolerance(family: str, variable: str = "") -> float:
     """Absolute and relative; see above."""
-    return EXACT if MEASURED_HERE else max(ROUNDED.get(family, EXACT), ROOTS.get(variable, 0.0))
+    if MEASURED_HERE:
+        return ANOTHER_WAY.get(variable, EXACT)
+    return max(ROUNDED.get(family, EXACT), ROOTS.get(variable, 0.0))
 
 
 def changed_values(key: str, old: Any, new: np.ndarray, within: Any, chosen: Any = False) -> Iterator[str]:
