@@ -165,9 +165,7 @@ class Protocol(nn.Module):
         logits, pooled = self._answer(x, self.streams)
         if not return_individual:
             return logits, None
-        return logits, {
-            "individual_logits": {name: self.stream_classifiers[name](one) for name, one in pooled.items()}
-        }
+        return logits, {"individual_logits": {name: self.stream_classifiers[name](one) for name, one in pooled.items()}}
 
 
 class Head(nn.Module):

@@ -10,16 +10,20 @@ from waterjar.probe.collective.coalitions import Coalitions, coalitions, coaliti
 from waterjar.probe.collective.failure import StreamFailure, stream_failure
 from waterjar.probe.collective.gradients import gradient_contributions
 from waterjar.probe.collective.live import ABSENCES, LiveCollective, Outputs
+from waterjar.probe.collective.record import Recorded, collective_labels, record_collective
 
 __all__ = [
     "ABSENCES",
     "Coalitions",
     "LiveCollective",
     "Outputs",
+    "Recorded",
     "StreamFailure",
     "adapt",
     "coalitions",
     "coalitions_of",
+    "collective_labels",
     "gradient_contributions",
+    "record_collective",
     "stream_failure",
 ]

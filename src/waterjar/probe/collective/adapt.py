@@ -52,12 +52,13 @@ def adapt(
     weighed = rule is not None or top_k is not None
     for adapter in (geofractal, protocol, torchensemble):
         if adapter.fits(model) and not weighed:
-            return adapter.collective_of(model, names)
+            found: LiveCollective = adapter.collective_of(model, names)
+            return found
     if experts.fits(model):
         return experts.collective_of(model, names, rule, top_k)
     if weighed:
         raise WaterjarError("rule= and top_k= are for lists of modules and mixtures of experts: this model is neither")
     raise WaterjarError(
-        f"{type(model).__name__} is no collective that is known: expected modules in a list or dict, `estimators_`, `experts` "
-        "and a `gate`, or forward(x, return_individual=True) -> (logits, info); else write a LiveCollective of its own"
+        f"{type(model).__name__} is no collective that is known: expected modules in a list or dict, `estimators_`, "
+        "`experts` and a `gate`, or forward(x, return_individual=True) -> (logits, info); else write a LiveCollective"
     )

@@ -57,9 +57,10 @@ def coalitions(
 ) -> Coalitions:
     """Run the collective with every coalition of its streams.
 
-    Of up to 8 streams, all coalitions; of more, the prefixes of `permutations` random orders and of their reverses, with
-    every single stream, every collective that lacks one, and all. The empty coalition of `removed` is left out: nobody is
-    left to answer. resampled takes the outputs of one other sample for all absent streams, a random cycle through all.
+    Of up to 8 streams, all coalitions; of more, the prefixes of `permutations` random orders and of their reverses,
+    with every single stream, every collective that lacks one, and all. The empty coalition of `removed` is left out:
+    nobody is left to answer. resampled takes what all absent streams say about one other sample, a random cycle through
+    all samples.
     The model is left as it was (see `still.measured`).
 
     Parameters
@@ -78,7 +79,11 @@ def coalitions(
     """
     collective.check(how)
     samples = samples_of(data)
-    bits = coalitions_of(len(collective.streams), how, permutations, seed) if present is None else _checked(present, collective)
+    bits = (
+        coalitions_of(len(collective.streams), how, permutations, seed)
+        if present is None
+        else _checked(present, collective)
+    )
     if how == "removed" and not bits.any(axis=1).all():
         raise WaterjarError("removed: the empty coalition has nobody to answer")
     others = samples.others(seed) if how == "resampled" else None

@@ -25,7 +25,11 @@ _WEIGHED = ("mean_logit", "mean_probability")
 def fits(model: object) -> bool:
     """Whether this is a module with `experts` and a `gate` (or `router`, or `gating`)."""
     experts = getattr(model, "experts", None)
-    return isinstance(model, nn.Module) and isinstance(experts, nn.ModuleList | nn.ModuleDict) and _gate_of(model) is not None
+    return (
+        isinstance(model, nn.Module)
+        and isinstance(experts, nn.ModuleList | nn.ModuleDict)
+        and _gate_of(model) is not None
+    )
 
 
 def _gate_of(model: nn.Module) -> nn.Module | None:
@@ -74,6 +78,6 @@ def _find_rule(collective: Independent, x: Any, gate: Gate, candidates: Sequence
             collective.rule = rule
             return
     raise WaterjarError(
-        f"{type(collective.module).__name__} answers otherwise than its experts weighed by the gate (largest differences "
-        f"{apart}): name top_k=, or write a LiveCollective of its own"
+        f"{type(collective.module).__name__} answers otherwise than its experts weighed by the gate (largest "
+        f"differences {apart}): name top_k=, or write a LiveCollective of its own"
     )

@@ -79,7 +79,9 @@ def stream_failure(
     found = coalitions(collective, data, how, present=present, batch_size=batch_size, seed=seed, progress=progress)
     accuracy, samples = found.correct.mean(axis=0), len(found.correct)
     alone = len(each) + 1
-    exact = [binomtest(int(k), samples).proportion_ci(confidence, "wilson") for k in found.correct[:, :alone].sum(axis=0)]
+    exact = [
+        binomtest(int(k), samples).proportion_ci(confidence, "wilson") for k in found.correct[:, :alone].sum(axis=0)
+    ]
     low, high = np.array([one.low for one in exact]), np.array([one.high for one in exact])
     names = [ALL, *(f"without_{name}" for name in collective.streams[: len(each)])]
     if len(halves):

@@ -6,8 +6,8 @@ the next stream, `streams[name].pool` averages over slots, `fusion` takes what a
 somebody trains them, the published emergence ratio divides by heads at chance. No mailbox is passed on, so streams know
 of each other by that fingerprint only, which gates what is routed; here, isolated means without it.
 
-A head is a ComposedHead, which gives (features, info) when asked, or a GlobalFractalRouter, which gives (routes, weights,
-features); the latter has to be wrapped to fit into the collective, and is found inside of what wraps it.
+A head is a ComposedHead, which gives (features, info) when asked, or a GlobalFractalRouter, which gives (routes,
+weights, features); the latter has to be wrapped to fit into the collective, and is found inside of what wraps it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def collective_of(model: nn.Module, names: Sequence[str] | None = None) -> Wired
         ask=asking(model, dict),
         prints=prints if all(isinstance(one, Tensor) for one in prints.values()) else None,
         alone=lambda: _alone(heads),
-        reasons={"removed": f"its fusion ({type(model.fusion).__name__}) has weights for every stream and takes all of them"},
+        reasons={
+            "removed": f"its fusion ({type(model.fusion).__name__}) has weights for every stream and takes all of them"
+        },
     )
 
 
@@ -67,7 +69,7 @@ def _dict(model: nn.Module, name: str) -> dict[str, nn.Module]:
 
 
 def _all(found: Mapping[str, Any]) -> dict[str, nn.Module]:
-    return {name: one for name, one in found.items()} if all(isinstance(one, nn.Module) for one in found.values()) else {}
+    return dict(found.items()) if all(isinstance(one, nn.Module) for one in found.values()) else {}
 
 
 def _router_in(head: nn.Module) -> nn.Module | None:

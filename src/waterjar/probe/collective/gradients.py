@@ -36,7 +36,9 @@ def gradient_contributions(
             outputs = collective.outputs(samples.rows(rows, device, gradients=True))
             handed = outputs.pooled or outputs.individual
             if handed is None:
-                raise WaterjarError("the model tells neither pooled features nor logits of its streams: no gradient by them")
+                raise WaterjarError(
+                    "the model tells neither pooled features nor logits of its streams: no gradient by them"
+                )
             parts = [handed[name] for name in collective.streams]
             targets = torch.from_numpy(samples.labels[rows]).to(device)
             loss = functional.cross_entropy(outputs.collective, targets, reduction="sum")

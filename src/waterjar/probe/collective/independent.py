@@ -108,7 +108,9 @@ class Independent(LiveCollective):
         if self.gate is None:
             told["routing"] = "independent networks route nothing"
         if not self._features:
-            told["pooled"] = "no layer was named whose features are kept: adapt(..., features={stream: layer}) names them"
+            told["pooled"] = (
+                "no layer was named whose features are kept: adapt(..., features={stream: layer}) names them"
+            )
         return told
 
     @contextlib.contextmanager

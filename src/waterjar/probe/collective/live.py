@@ -1,4 +1,4 @@
-"""What a live collective is to all that measures it: streams, what they say about a batch, and what happens without some.
+"""What a live collective is to all that measures it: streams, what they say about a batch, and what without some.
 
 `adapt` makes one of most models. For a model of another kind, one small class is enough: `streams`, `module` and
 `outputs`. Whatever else it leaves out is said in one sentence where it is asked for, and costs nothing else.
@@ -60,10 +60,10 @@ class LiveCollective:
     >>> pair = Pair(nn.Linear(3, 2), nn.Linear(3, 2))
     >>> pair.outputs(torch.zeros(5, 3)).collective.shape
     torch.Size([5, 2])
-    >>> pair.answers(torch.zeros(5, 3), np.array([[True, False]]), "zeroed")
+    >>> pair.check("zeroed")
     Traceback (most recent call last):
     ...
-    waterjar.errors.WaterjarError: Pair cannot be run with a stream 'zeroed': it can do none of removed, zeroed, resampled
+    waterjar.errors.WaterjarError: Pair cannot be run with a stream 'zeroed': it can do none of the three
     """
 
     streams: tuple[str, ...]
@@ -130,11 +130,9 @@ class LiveCollective:
             raise WaterjarError("removed: all streams are to be absent, and nobody is left to answer")
 
     def _unable(self, how: str) -> WaterjarError:
-        able = ", ".join(self.absences) or f"none of {', '.join(ABSENCES)}"
+        able = ", ".join(self.absences) or "none of the three"
         why = self.cannot().get(how, "")
-        return WaterjarError(
-            f"{type(self).__name__} cannot be run with a stream '{how}': {why or f'it can do {able}'}"
-        )
+        return WaterjarError(f"{type(self).__name__} cannot be run with a stream '{how}': {why or f'it can do {able}'}")
 
 
 def check_names(names: Sequence[str] | None, count: int, default: str) -> tuple[str, ...]:

@@ -10,8 +10,8 @@
 | isolated logits | `isolated_logits` | the others' outputs set to zero |
 | fingerprint | | `fingerprint`, `router.fingerprint` or `head.fingerprint` |
 
-The streams are `streams` of the model: a ModuleDict, a ModuleList or a list of modules with a `name`. A stream's `encoder`
-is what may be kept of it where streams are coupled. `without(names)` of the model, if it has one, gives the collective
+The streams are `streams` of the model: a ModuleDict, a ModuleList or a list of modules with a `name`. Its `encoder` is
+what is kept of it where streams are coupled. `without(names)` of the model, if it has one, gives the collective
 that lacks these streams, out of the same modules.
 """
 
@@ -116,7 +116,7 @@ def asking(model: nn.Module, more: Callable[[], Info]) -> Callable[[Any], tuple[
         given: Any = model(x, **asked)
         if not isinstance(given, tuple) or len(given) != 2:
             raise WaterjarError(
-                f"{type(model).__name__}(x, return_individual=True) gives {type(given).__name__}: expected (logits, info)"
+                f"{type(model).__name__}(x, return_individual=True) is {type(given).__name__}: expected (logits, info)"
             )
         logits, info = given
         return logits, {**more(), **{key: one for key, one in (info or {}).items() if one is not None}}
@@ -126,7 +126,9 @@ def asking(model: nn.Module, more: Callable[[], Info]) -> Callable[[Any], tuple[
 
 def affinities_of(modules: Mapping[str, nn.Module], prints: Mapping[str, Any]) -> Callable[[], Info]:
     """The seed's own formula, sigmoid(fp_to_anchor(fingerprint)), for streams that have such an anchor bank."""
-    maps = {name: part(one, "router.anchor_bank.fp_to_anchor", "anchor_bank.fp_to_anchor") for name, one in modules.items()}
+    maps = {
+        name: part(one, "router.anchor_bank.fp_to_anchor", "anchor_bank.fp_to_anchor") for name, one in modules.items()
+    }
 
     def tell() -> Info:
         if not maps or not all(callable(one) for one in maps.values()):

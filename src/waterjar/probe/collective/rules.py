@@ -26,7 +26,7 @@ def check_rule(rule: str) -> str:
 
 
 def contributions(logits: Tensor, rule: str) -> Tensor:
-    """What each stream puts into the average: its probabilities, its logits or its vote. Shapes (..., class) -> same."""
+    """What each stream puts into the average: its probabilities, its logits or its vote. (..., class) -> same."""
     if rule == "mean_probability":
         return torch.softmax(logits, dim=-1)
     if rule == "vote":
@@ -62,10 +62,10 @@ def combine(logits: Tensor, rule: str, weights: Tensor | None = None) -> Tensor:
 def combine_some(
     logits: Tensor, rule: str, present: Tensor, how: str, others: Tensor | None = None, weights: Tensor | None = None
 ) -> Tensor:
-    """The answers of all coalitions at once: (stream, sample, class), (coalition, stream) -> (coalition, sample, class).
+    """All coalitions at once: (stream, sample, class) and (coalition, stream) -> (coalition, sample, class).
 
-    removed averages over those who are present (weights are scaled to sum to 1 again); zeroed lets logits of 0 stand in,
-    resampled those of `others`, which are the streams' logits of other samples.
+    removed averages over those who are present (weights are scaled to sum to 1 again); zeroed lets logits of 0 stand
+    in, resampled those of `others`, which are the streams' logits of other samples.
     """
     shape, there = logits.shape, present.to(logits.dtype)
     parts = contributions(logits, check_rule(rule))
@@ -90,7 +90,7 @@ def combine_some(
 
 
 def _product(there: Tensor, parts: Tensor) -> Tensor:
-    """(coalition, stream) x (stream, sample, class) -> (coalition, sample, class); who is absent adds nothing, not NaN."""
+    """(coalition, stream) x (stream, sample, class) -> (coalition, sample, class); who is absent adds nothing."""
     if bool(torch.isfinite(parts).all()):
         return (there @ parts.flatten(1)).reshape(len(there), *parts.shape[1:])
     return torch.stack([parts[row > 0].sum(dim=0) for row in there])

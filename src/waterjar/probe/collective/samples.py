@@ -114,7 +114,9 @@ def _unpacked(batch: Any, name: str) -> tuple[Any, Any]:
             return (rest.popitem()[1] if len(rest) == 1 else rest), labels
     elif isinstance(batch, tuple | list) and len(batch) == 2:
         return batch[0], batch[1]
-    raise WaterjarError(f"a batch of {name} is a {type(batch).__name__}: expected (inputs, labels), or a mapping with labels")
+    raise WaterjarError(
+        f"a batch of {name} is a {type(batch).__name__}: expected (inputs, labels), or a mapping with labels"
+    )
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -137,7 +139,9 @@ def _each(inputs: Any, change: Any) -> Any:
 def _checked(inputs: Any, labels: Any, name: str) -> Samples:
     if isinstance(inputs, np.ndarray):
         inputs = torch.from_numpy(np.ascontiguousarray(inputs))
-    tensors = [inputs] if isinstance(inputs, Tensor) else list(inputs.values() if isinstance(inputs, Mapping) else inputs)
+    tensors = (
+        [inputs] if isinstance(inputs, Tensor) else list(inputs.values() if isinstance(inputs, Mapping) else inputs)
+    )
     told = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
     if told.ndim != 1 or told.dtype.kind not in "iu":
         raise WaterjarError(f"labels of {name} are {told.dtype} of shape {told.shape}: expected whole numbers (sample)")

@@ -42,7 +42,9 @@ def played(modules: Mapping[str, nn.Module], calls: Mapping[str, Calls], what: s
     def player(name: str) -> Callable[..., Any]:
         def forward(*given: Any, **named: Any) -> Any:
             if at[name] >= len(calls[name]):
-                raise WaterjarError(f"stream '{name}' is run more often {what} than with all streams: it cannot be replaced")
+                raise WaterjarError(
+                    f"stream '{name}' is run more often {what} than with all streams: it cannot be replaced"
+                )
             at[name] += 1
             return calls[name][at[name] - 1]
 

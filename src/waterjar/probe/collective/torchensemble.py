@@ -58,6 +58,6 @@ def _find_rule(collective: Independent, x: Any) -> None:
             collective.rule = rule
             return
     raise WaterjarError(
-        f"{type(collective.module).__name__} answers otherwise than the mean probability, mean logit, vote or sum of its "
-        f"estimators (largest differences {apart}): write a LiveCollective of its own"
+        f"{type(collective.module).__name__} answers otherwise than the mean probability, mean logit, vote or sum of "
+        f"its estimators (largest differences {apart}): write a LiveCollective of its own"
     )

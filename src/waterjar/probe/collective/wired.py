@@ -85,9 +85,13 @@ class Wired(LiveCollective):
     def outputs(self, x: Any) -> Outputs:
         """What the model tells about its streams, and what is overheard of their modules."""
         wiring = self.wiring
-        with overheard(wiring.router) as routed, overheard(wiring.anchors) as near, self._presence(x, self._ask):
-            with overheard(wiring.classifier, inputs=True) as pooled:
-                logits, info = self._ask(x)
+        with (
+            self._presence(x, self._ask),
+            overheard(wiring.router) as routed,
+            overheard(wiring.anchors) as near,
+            overheard(wiring.classifier, inputs=True) as pooled,
+        ):
+            logits, info = self._ask(x)
         index, weight = _routes(info, routed, self.streams)
         said = _by_stream(info, ("individual_logits",), self.streams)
         return Outputs(
@@ -215,15 +219,15 @@ class Wired(LiveCollective):
             return False
         for name in self.streams:
             others = {other: self.wiring.output[other] for other in self.streams if other != name}
-            with overheard(others) as heard:
-                with played({name: self.wiring.output[name]}, {name: zeros(kept.outputs[name])}, "zeroed"):
-                    self._plain(kept.x)
+            silent = played(self.wiring.output, {name: zeros(kept.outputs[name])}, "zeroed")
+            with overheard(others) as heard, silent:
+                self._plain(kept.x)
             if not same(heard, {other: kept.outputs[other] for other in others}):
                 return False
         return True
 
     def _isolated(self, x: Any, said: Streams, info: Info) -> Streams | None:
-        """Each stream's logits with nothing of the others: told by the model, overheard alone, or with others at zero."""
+        """Each stream's logits with nothing of the others: as told, or overheard alone, or with others at zero."""
         told = _by_stream(info, ("isolated_logits",), self.streams)
         if told is not None:
             return told
@@ -238,7 +242,10 @@ class Wired(LiveCollective):
             return None
         found = {}
         for name in self.streams:
-            with self.absent([other for other in self.streams if other != name], "zeroed"), self._presence(x, self._ask):
+            with (
+                self.absent([other for other in self.streams if other != name], "zeroed"),
+                self._presence(x, self._ask),
+            ):
                 found[name] = self._ask(x)[1]["individual_logits"][name]
         return found
 
@@ -251,9 +258,9 @@ def _by_stream(info: Info, keys: Sequence[str], streams: Sequence[str]) -> Strea
             return {name: found[name] for name in streams}
     inner = info.get("stream_infos")
     for key in keys if isinstance(inner, Mapping) else ():
-        found = {name: (inner.get(name) or {}).get(key) for name in streams}
-        if all(isinstance(one, Tensor) for one in found.values()):
-            return found
+        each = {name: (inner or {}).get(name) or {} for name in streams}
+        if all(isinstance(one.get(key), Tensor) for one in each.values()):
+            return {name: one[key] for name, one in each.items()}
     return None
 
 
@@ -278,7 +285,9 @@ def _is_routing(calls: Calls | None) -> bool:
     if not calls or not isinstance(calls[-1], tuple) or len(calls[-1]) < 2:
         return False
     index, weight = calls[-1][:2]
-    return isinstance(index, Tensor) and isinstance(weight, Tensor) and not index.is_floating_point() and index.ndim == 3
+    return (
+        isinstance(index, Tensor) and isinstance(weight, Tensor) and not index.is_floating_point() and index.ndim == 3
+    )
 
 
 def _affinities(info: Info, heard: Mapping[str, Calls], streams: Sequence[str]) -> Streams | None:
