@@ -31,6 +31,14 @@ from waterjar.diagnose.result import Result
 """
 ABOUT = 'long_name="a number", formula="f", citation="a stranger",'
 FILES = {
+    "collective": f"""
+from waterjar.diagnose.collective import Fingerprints
+
+@metric("longest", family="collective", {ABOUT} needs=("streams",), range=(0, np.inf), summary="longest_final")
+def longest(prints: Fingerprints) -> Result:
+    found = np.linalg.norm(prints.values, axis=1).max()
+    return Result.missing("not_a_number") if np.isnan(found) else Result(float(found))
+""",
     "continual": f"""
 from waterjar.diagnose.continual import TaskCurves
 
