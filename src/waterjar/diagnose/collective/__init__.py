@@ -14,7 +14,17 @@ from typing import Literal
 import xarray as xr
 
 from waterjar.diagnose.baseline import DEFAULT
+from waterjar.diagnose.collective._ambiguity import ambiguity
+from waterjar.diagnose.collective._deep_ensemble_equivalent import deep_ensemble_equivalent
+from waterjar.diagnose.collective._disagreement import disagreement
+from waterjar.diagnose.collective._disagreement_error_ratio import disagreement_error_ratio
+from waterjar.diagnose.collective._ece import expected_calibration_error
+from waterjar.diagnose.collective._ensemble_improvement_rate import ensemble_improvement_rate
+from waterjar.diagnose.collective._fingerprint_diversity import fingerprint_diversity, fingerprint_similarity
+from waterjar.diagnose.collective._load_imbalance import load_imbalance
+from waterjar.diagnose.collective._route_information import class_information, input_information
 from waterjar.diagnose.collective._routing_entropy import routing_entropy
+from waterjar.diagnose.collective._routing_overlap import routing_overlap
 from waterjar.diagnose.collective.best import emergence_ratio, error_reduction
 from waterjar.diagnose.collective.calibration import calibrated_nll, fit_temperature, negative_log_likelihood
 from waterjar.diagnose.collective.inputs import (
@@ -27,6 +37,7 @@ from waterjar.diagnose.collective.inputs import (
 )
 from waterjar.diagnose.collective.loaded import LoadedCell
 from waterjar.diagnose.collective.shapley import shapley_interactions, shapley_values
+from waterjar.diagnose.collective.utilisation import anchor_entropy, anchor_utilisation, dead_anchors
 from waterjar.diagnose.registry import Family
 from waterjar.diagnose.settings import CellName, Count, Names, Positive, Share, Whole, settings_of
 from waterjar.run.reader import Run
@@ -40,13 +51,28 @@ __all__ = [
     "Fingerprints",
     "Routing",
     "StreamOutputs",
+    "ambiguity",
+    "anchor_entropy",
+    "anchor_utilisation",
     "calibrated_nll",
+    "class_information",
+    "dead_anchors",
+    "deep_ensemble_equivalent",
+    "disagreement",
+    "disagreement_error_ratio",
     "emergence_ratio",
+    "ensemble_improvement_rate",
     "error_reduction",
+    "expected_calibration_error",
+    "fingerprint_diversity",
+    "fingerprint_similarity",
     "fit_temperature",
+    "input_information",
+    "load_imbalance",
     "measure",
     "negative_log_likelihood",
     "routing_entropy",
+    "routing_overlap",
     "shapley_interactions",
     "shapley_values",
 ]

@@ -65,6 +65,7 @@ def coalitions_of(
     games: dict[str, Game] = {}
     if right is not None or likely is not None:
         games = recorded_games(names, labels_of_coalitions, right, likely, labels)
+        games = {absence: _with_all(game, outputs) for absence, game in games.items()}
     missing = None
     if ABSENCES[0] not in games:
         made = _cached(outputs, settings)
@@ -112,12 +113,26 @@ def recorded_games(
             values[ACCURACY] = np.where(own == ABSENT, np.nan, own)
         if likely is not None:
             values[LIKELIHOOD] = likely.T[rows].astype(np.float64)
+        if all(np.isnan(one).all() for one in values.values()):
+            continue  # nobody looked at this snapshot
         if absence == ABSENCES[0] and labels is not None and len(labels) and present.any(1).all():
             present = np.concatenate([np.zeros((1, len(names)), np.bool_), present])
             empty = without_streams(labels)
             values = {key: np.concatenate([empty[key][None], one]) for key, one in values.items()}
         found[absence] = Game(present, values)
     return found
+
+
+def _with_all(game: Game, outputs: StreamOutputs | None) -> Game:
+    """With the coalition of all streams, which is the collective itself, where it was not looked at again."""
+    every = np.ones(game.present.shape[1], np.bool_)
+    if outputs is None or outputs.scored is not None or (game.present == every).all(1).any():
+        return game
+    assert outputs.test.collective is not None and outputs.test.labels is not None
+    likely = label_log_likelihood(outputs.test.collective, outputs.test.labels)
+    own = {ACCURACY: outputs.test.collective_right, LIKELIHOOD: likely}
+    values = {kind: np.concatenate([one, own[kind][None]]) for kind, one in game.values.items()}
+    return Game(np.concatenate([game.present, every[None]]), values)
 
 
 def without_streams(labels: Labels) -> dict[str, Floats]:
