@@ -103,13 +103,13 @@ def under_the_seeds_keys(
         "fingerprint_diversity": {
             "diversity": _number(metrics, "fingerprint_diversity"),
             "similarity_matrix": np.full((0, 0), np.nan) if similarity is None else similarity.values,
-            "avg_pairwise_similarity": 1.0 - _number(metrics, "fingerprint_diversity"),
+            "avg_pairwise_similarity": _number(metrics, "pairwise_similarity"),
         },
         "anchor_utilization": {} if anchors is None else {n: anchors.sel(stream=n).values for n in streams},
         "stream_contributions": _contributions(lost, streams, passed_over),
         "robustness": _told(shift_result, robust, "robustness", passed_over),
         "params": parameters,
-        "efficiency": accuracy / (parameters / 1e6) if parameters else np.nan,
+        "efficiency": _number(metrics, "parameter_efficiency"),
         "adversarial": _told(attack_result, robust, "adversarial", passed_over),
         "stream_failure": {} if failure is None else dict(failure),
     }

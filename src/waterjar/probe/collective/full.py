@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,17 @@ from torch import Tensor
 from waterjar.diagnose import collective as metrics_of
 from waterjar.diagnose.collective.answers import label_log_likelihood, right_answers
 from waterjar.diagnose.collective.best import best_stream
-from waterjar.diagnose.robustness import ROBUSTNESS_VARIABLES, Robustness, record_robustness, robustness_labels, to_dataset
+from waterjar.diagnose.robustness import (
+    ROBUSTNESS_VARIABLES,
+    Robustness,
+    record_robustness,
+    robustness_labels,
+    to_dataset,
+)
 from waterjar.errors import WaterjarError
 from waterjar.probe.collective.adapt import adapt
 from waterjar.probe.collective.evaluation import Evaluation, under_the_seeds_keys
 from waterjar.probe.collective.failure import StreamFailure, stream_failure
-from waterjar.probe.collective.gathered import gathered
 from waterjar.probe.collective.live import LiveCollective, size_of
 from waterjar.probe.collective.record import collected, collective_labels, read_sets, record_once, say
 from waterjar.probe.collective.samples import Samples
@@ -91,14 +97,18 @@ def full_evaluation(
     stages.begin("stream failure")
     failure = _failure(live, data[TEST], draws, batch_size, seed, stages, passed_over)
     stages.begin("shifts and attacks")
-    answers = _robustness(live, data, control, normalise, dict(robust or {}), batch_size, seed, stages, passed_over)
+    best = _best(live, found.arrays, data[VAL])
+    settings = {"seed": seed, "batch_size": batch_size, **(robust or {})}
+    answers = _robustness(live, best, data[TEST], control, normalise, settings, stages, passed_over)
     stages.begin("recording")
     labels = {**collective_labels(live, how, permutations=permutations, seed=seed)}
     labels |= {} if answers is None else robustness_labels(answers)
     labels |= {} if failure is None else {"failure": list(failure)}
     with _recorder(path, config, source, data, labels, live, seed) as (recorder, at):
         record_once(recorder, [live], data, passed_over)
-        recorder.log(**at, performance={"accuracy": _accuracies(found.arrays, data)}, snapshot={"streams": found.arrays})
+        recorder.log(
+            **at, performance={"accuracy": _accuracies(found.arrays, data)}, snapshot={"streams": found.arrays}
+        )
         if answers is not None:
             record_robustness(recorder, answers)
         if failure is not None:
@@ -107,12 +117,13 @@ def full_evaluation(
         say(recorder, passed_over)
     stages.begin("measuring")
     run = open_run(path)
-    metrics = metrics_of.measure(run, validation=VAL, test=[TEST], probe_on=TRAIN, seed=seed)
+    metrics = metrics_of.measure(run, validation=VAL, test=(TEST,), probe_on=TRAIN, seed=seed)
     told = under_the_seeds_keys(metrics, size_of(live.module), failure, answers, passed_over)
     stages.end()
     return Evaluation(_tree(metrics, failure, answers), run, passed_over, told)
 
 
+@contextlib.contextmanager
 def _recorder(
     path: str | os.PathLike[str],
     config: Mapping[str, Any] | None,
@@ -121,7 +132,8 @@ def _recorder(
     labels: dict[str, list[str]],
     live: LiveCollective,
     seed: int,
-) -> _Opened:
+) -> Iterator[tuple[Recorder, dict[str, Any]]]:
+    """A recorder for the one step of a probe run, and where in training that stands."""
     about = {"probe": "full_evaluation", "model": type(live.module).__name__, "evaluation_seed": seed}
     settings: dict[str, Any] = {"eval_sets": [TRAIN, VAL, TEST], "labels": labels, "variables": ROBUSTNESS_VARIABLES}
     settings["eval_sizes"] = {name: len(one) for name, one in data.items()}
@@ -136,20 +148,8 @@ def _recorder(
         at = {"epoch": epoch, "train_task": task, "step": last}
         settings |= {"source": run, "seeds": run.seeds, "tasks": run.attributes["tasks"]}
         about["of"] = run.run_id
-    return _Opened(Recorder(path, dict(config) if config is not None else about, **settings), at)
-
-
-class _Opened:
-    """A recorder, and where in training its one step stands."""
-
-    def __init__(self, recorder: Recorder, at: dict[str, Any]) -> None:
-        self._recorder, self._at = recorder, at
-
-    def __enter__(self) -> tuple[Recorder, dict[str, Any]]:
-        return self._recorder.__enter__(), self._at
-
-    def __exit__(self, *about: Any) -> None:
-        self._recorder.__exit__(*about)
+    with Recorder(path, about if config is None else dict(config), **settings) as recorder:
+        yield recorder, at
 
 
 def _failure(
@@ -173,17 +173,15 @@ def _failure(
 
 def _robustness(
     live: LiveCollective,
-    data: Mapping[str, Samples],
+    best: str | None,
+    samples: Samples,
     control: Callable[[Tensor], Tensor] | None,
     normalise: tuple[Any, Any] | None,
     settings: dict[str, Any],
-    batch_size: int,
-    seed: int,
     stages: Stages,
     passed_over: dict[str, str],
 ) -> Robustness | None:
-    """The collective, its best stream and the control under the same shifts and attacks; None where there are no images."""
-    samples = data[TEST]
+    """The collective, its best stream and the control, shifted and attacked alike; None where there are no images."""
     pixels = _pixels(samples.inputs, normalise)
     if isinstance(pixels, str):
         passed_over["robustness"] = passed_over["adversarial"] = pixels
@@ -199,33 +197,19 @@ def _robustness(
         return call
 
     models = {"collective": counted(live.logits)}
-    best = _best(live, data[VAL], batch_size, seed)
     if best is not None:
-        models["best_stream"] = counted(lambda x: _individual(live, x, best))
+        models["best_stream"] = counted(lambda x: live.stream_logits(x, best))
     if control is not None:
         models["ensemble"] = counted(control)
-    with measured(live.module, seed, gradients=True) as device:
-        return robustness(
-            models,
-            pixels.to(device),
-            torch.from_numpy(samples.labels),
-            normalise=normalise,
-            **{"seed": seed, "batch_size": batch_size, **settings},
-        )
+    with measured(live.module, settings["seed"], gradients=True) as device:
+        return robustness(models, pixels.to(device), torch.from_numpy(samples.labels), normalise=normalise, **settings)
 
 
-def _individual(live: LiveCollective, x: Tensor, name: str) -> Tensor:
-    said = live.outputs(x).individual
-    if said is None:
-        raise WaterjarError("the model does not tell the logits of single streams")
-    return said[name]
-
-
-def _best(live: LiveCollective, samples: Samples, batch_size: int, seed: int) -> str | None:
+def _best(live: LiveCollective, arrays: Mapping[str, Any], samples: Samples) -> str | None:
     """The best stream on validation data, among the others; None where streams have no logits."""
-    logits = gathered(live, samples, batch_size, seed).arrays.get("logits")
-    if logits is None:
+    if "logits" not in arrays:
         return None
+    logits = arrays["logits"][VAL][0][: len(samples)]
     accuracy = right_answers(logits, samples.labels).mean(axis=0)
     likely = label_log_likelihood(logits, samples.labels).mean(axis=0)
     return None if np.isnan(accuracy).all() else live.streams[best_stream(accuracy, likely, live.streams)]

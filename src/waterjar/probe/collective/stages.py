@@ -10,8 +10,8 @@ from typing import TextIO
 class Stages:
     """So many stages, one after the other.
 
-    On a terminal the line of a stage is rewritten as it goes on; elsewhere (a log, a batch system) every stage is a line
-    when it begins, and one more every `every` seconds.
+    On a terminal the line of a stage is rewritten as it goes on; elsewhere (a log, a batch system) every stage is a
+    line when it begins, and one more every `every` seconds.
 
     >>> import io
     >>> log = io.StringIO()
@@ -49,4 +49,9 @@ class Stages:
     def _say(self, more: str) -> None:
         if self._shown:
             line = f"[{self._place}/{self._count}] {self._title}{more}"
-            print(f"\r\x1b[K{line}" if self._terminal else line, end="" if self._terminal else "\n", file=self._to, flush=True)
+            print(
+                f"\r\x1b[K{line}" if self._terminal else line,
+                end="" if self._terminal else "\n",
+                file=self._to,
+                flush=True,
+            )
