@@ -7,7 +7,9 @@ a training loop of your own; `waterjar.diagnose.collective` reads it there. `coa
 
 from waterjar.probe.collective.adapt import adapt
 from waterjar.probe.collective.coalitions import Coalitions, coalitions, coalitions_of
+from waterjar.probe.collective.evaluation import Evaluation
 from waterjar.probe.collective.failure import StreamFailure, stream_failure
+from waterjar.probe.collective.full import full_evaluation
 from waterjar.probe.collective.gradients import gradient_contributions
 from waterjar.probe.collective.live import ABSENCES, LiveCollective, Outputs
 from waterjar.probe.collective.record import Recorded, collective_labels, record_collective
@@ -15,6 +17,7 @@ from waterjar.probe.collective.record import Recorded, collective_labels, record
 __all__ = [
     "ABSENCES",
     "Coalitions",
+    "Evaluation",
     "LiveCollective",
     "Outputs",
     "Recorded",
@@ -23,6 +26,7 @@ __all__ = [
     "coalitions",
     "coalitions_of",
     "collective_labels",
+    "full_evaluation",
     "gradient_contributions",
     "record_collective",
     "stream_failure",

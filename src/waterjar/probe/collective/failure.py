@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from waterjar.errors import WaterjarError
 from waterjar.probe.collective.coalitions import Ticks, coalitions
 from waterjar.probe.collective.live import LiveCollective, Present
 from waterjar.stats.samples import check_between
+from waterjar.stats.shares import share_interval
 
 HALF, ALL = "half_streams", "all"
 
@@ -79,10 +79,7 @@ def stream_failure(
     found = coalitions(collective, data, how, present=present, batch_size=batch_size, seed=seed, progress=progress)
     accuracy, samples = found.correct.mean(axis=0), len(found.correct)
     alone = len(each) + 1
-    exact = [
-        binomtest(int(k), samples).proportion_ci(confidence, "wilson") for k in found.correct[:, :alone].sum(axis=0)
-    ]
-    low, high = np.array([one.low for one in exact]), np.array([one.high for one in exact])
+    _, low, high = share_interval(found.correct[:, :alone].sum(axis=0), samples, confidence=confidence)
     names = [ALL, *(f"without_{name}" for name in collective.streams[: len(each)])]
     if len(halves):
         tail = (1 - confidence) / 2

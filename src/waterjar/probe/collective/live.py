@@ -83,6 +83,13 @@ class LiveCollective:
         """(sample, class): what the collective answers, and no more."""
         return self.outputs(x).collective
 
+    def stream_logits(self, x: Any, name: str) -> Tensor:
+        """(sample, class): what one stream answers among the others."""
+        said = self.outputs(x).individual
+        if said is None or name not in said:
+            raise WaterjarError(f"the model does not tell the logits of stream '{name}'")
+        return said[name]
+
     def fingerprints(self) -> Tensor | None:
         """(stream, component); None where it has none."""
         return None

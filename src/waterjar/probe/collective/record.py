@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
-from waterjar.probe.collective.coalitions import coalitions, coalitions_of, label_of
+from waterjar.probe.collective.coalitions import Ticks, coalitions, coalitions_of, label_of
 from waterjar.probe.collective.gathered import Gathered, gathered
 from waterjar.probe.collective.gradients import gradient_contributions
 from waterjar.probe.collective.live import LiveCollective, size_of
@@ -97,32 +97,98 @@ def record_collective(
     4
     """
     each = [collective] if isinstance(collective, LiveCollective) else list(collective)
-    _check(recorder, each, absences, permutations, seed)
-    data = {name: samples_of(one, f"set '{name}'") for name, one in sets.items()}
-    if not data:
+    check_recorder(recorder, each, absences, permutations, seed)
+    data = read_sets(sets)
+    found = collected(
+        each,
+        data,
+        absences=absences,
+        gradients=gradients,
+        permutations=permutations,
+        batch_size=batch_size,
+        seed=seed,
+    )
+    record_once(recorder, each, data, found.passed_over)
+    recorder.snapshot(streams=found.arrays)
+    say(recorder, found.passed_over)
+    return Recorded(tuple(found.arrays), found.passed_over)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What `Recorder.snapshot(streams=...)` takes, and what it lacks."""
+
+    arrays: dict[str, object]
+    passed_over: dict[str, str]
+
+
+def read_sets(sets: Mapping[str, Any]) -> dict[str, Samples]:
+    """Name -> samples."""
+    if not sets:
         raise WaterjarError("sets is empty: expected name -> (inputs, labels), a data set or a loader")
+    return {name: samples_of(one, f"set '{name}'") for name, one in sets.items()}
+
+
+def collected(
+    each: Sequence[LiveCollective],
+    data: Mapping[str, Samples],
+    *,
+    absences: Sequence[str],
+    gradients: bool,
+    permutations: int,
+    batch_size: int,
+    seed: int,
+    only: Sequence[str] | None = None,
+    progress: Ticks | None = None,
+) -> Collected:
+    """All arrays of a snapshot, one collective for each repeat. Coalitions and gradients are of `only` these sets."""
     longest = max(map(len, data.values()))
     found = {name: [gathered(one, samples, batch_size, seed) for one in each] for name, samples in data.items()}
-    arrays: dict[str, object] = dict(_snapshot(found, longest))
+    arrays = _snapshot(found, longest)
     passed_over = dict(next(iter(found.values()))[0].passed_over)
     prints = [one.fingerprints() for one in each]
     if all(one is not None for one in prints):
         arrays["fingerprint"] = np.stack([one.cpu().numpy() for one in prints if one is not None])
     else:
         passed_over["fingerprint"] = each[0].cannot().get("fingerprint", "its streams have no fingerprints")
+    parts = {name: samples for name, samples in data.items() if only is None or name in only}
     if gradients:
-        _add_gradients(arrays, passed_over, each, data, longest, batch_size, seed)
+        try:
+            norms = {
+                name: [gradient_contributions(one, samples, batch_size=batch_size, seed=seed) for one in each]
+                for name, samples in parts.items()
+            }
+            arrays["gradient_norm"] = _by_set(norms, data, longest)
+        except WaterjarError as error:  # said, and costs nothing else
+            passed_over["gradient_norm"] = str(error)
     if absences:
-        arrays |= _coalitions(each, data, longest, absences, permutations, batch_size, seed)
-    _once(recorder, each, data, longest, passed_over)
-    recorder.snapshot(streams=arrays)
-    _say(recorder, passed_over)
-    return Recorded(tuple(arrays), passed_over)
+        right: dict[str, list[Array]] = {name: [] for name in parts}
+        likely: dict[str, list[Array]] = {name: [] for name in parts}
+        for name, samples in parts.items():
+            for one in each:
+                games = [
+                    coalitions(
+                        one,
+                        samples,
+                        how,
+                        permutations=permutations,
+                        batch_size=batch_size,
+                        seed=seed,
+                        progress=progress,
+                    )
+                    for how in absences
+                ]
+                right[name].append(np.concatenate([game.correct for game in games], axis=1).astype(np.uint8))
+                likely[name].append(np.concatenate([game.log_likelihood for game in games], axis=1))
+        arrays["coalition_correct"] = _by_set(right, data, longest)
+        arrays["coalition_log_likelihood"] = _by_set(likely, data, longest)
+    return Collected(arrays, passed_over)
 
 
-def _check(
+def check_recorder(
     recorder: Recorder, each: Sequence[LiveCollective], absences: Sequence[str], permutations: int, seed: int
 ) -> None:
+    """Refuse a recorder with another number of repeats, or without the names of streams and coalitions."""
     if len(each) != recorder.repeats:
         raise WaterjarError(f"{len(each)} collectives: expected one for each of {recorder.repeats} repeats of the run")
     if any(one.streams != each[0].streams for one in each):
@@ -161,65 +227,18 @@ def _filled(array: Array, longest: int, name: str) -> Array:
     return np.concatenate([array, np.full((lack, *array.shape[1:]), fill, array.dtype)])
 
 
-def _add_gradients(
-    arrays: dict[str, object],
-    passed_over: dict[str, str],
-    each: Sequence[LiveCollective],
-    data: Mapping[str, Samples],
-    longest: int,
-    batch_size: int,
-    seed: int,
-) -> None:
-    """What cannot be differentiated is said, and costs nothing else."""
-    try:
-        arrays["gradient_norm"] = {
-            name: np.stack(
-                [
-                    _filled(gradient_contributions(one, samples, batch_size=batch_size, seed=seed), longest, name)
-                    for one in each
-                ]
-            )
-            for name, samples in data.items()
-        }
-    except WaterjarError as error:
-        passed_over["gradient_norm"] = str(error)
+def _by_set(parts: Mapping[str, Sequence[Array]], data: Mapping[str, Samples], longest: int) -> dict[str, Array]:
+    """{eval_set: (repeat, sample, ...)} of all sets; of those that were left out nobody looked."""
+    like = next(iter(parts.values()))
+    nobody = [one[:0] for one in like]
+    return {name: np.stack([_filled(one, longest, "") for one in parts.get(name, nobody)]) for name in data}
 
 
-def _coalitions(
-    each: Sequence[LiveCollective],
-    data: Mapping[str, Samples],
-    longest: int,
-    absences: Sequence[str],
-    permutations: int,
-    batch_size: int,
-    seed: int,
-) -> dict[str, object]:
-    right: dict[str, Array] = {}
-    likely: dict[str, Array] = {}
-    for name, samples in data.items():
-        found = [
-            [
-                coalitions(one, samples, how, permutations=permutations, batch_size=batch_size, seed=seed)
-                for how in absences
-            ]
-            for one in each
-        ]
-        flags = [np.concatenate([game.correct for game in games], axis=1).astype(np.uint8) for games in found]
-        logs = [np.concatenate([game.log_likelihood for game in games], axis=1) for games in found]
-        right[name] = np.stack([_filled(one, longest, name) for one in flags])
-        likely[name] = np.stack([_filled(one, longest, name) for one in logs])
-    return {"coalition_correct": right, "coalition_log_likelihood": likely}
-
-
-def _once(
-    recorder: Recorder,
-    each: Sequence[LiveCollective],
-    data: Mapping[str, Samples],
-    longest: int,
-    passed_over: dict[str, str],
+def record_once(
+    recorder: Recorder, each: Sequence[LiveCollective], data: Mapping[str, Samples], passed_over: dict[str, str]
 ) -> None:
     """Labels and numbers of parameters: the same every time."""
-    repeats = range(len(each))
+    repeats, longest = range(len(each)), max(map(len, data.values()))
     labels = {name: np.stack([_filled(one.labels, longest, "label") for _ in repeats]) for name, one in data.items()}
     places = {
         name: np.stack([_filled(np.arange(len(one)), longest, "label") for _ in repeats]) for name, one in data.items()
@@ -239,7 +258,7 @@ def _once(
         passed_over["trainable_parameters"] = f"as at the first recording: {error}"
 
 
-def _say(recorder: Recorder, passed_over: Mapping[str, str]) -> None:
+def say(recorder: Recorder, passed_over: Mapping[str, str]) -> None:
     """Each sentence once in a run's events, not at every epoch."""
     said = _SAID.setdefault(recorder, set())
     for name, why in passed_over.items():

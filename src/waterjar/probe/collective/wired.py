@@ -111,6 +111,14 @@ class Wired(LiveCollective):
         with self._presence(x, self._plain):
             return self._plain(x)
 
+    def stream_logits(self, x: Any, name: str) -> Tensor:
+        """What the model tells of this stream, with no more computed than it computes itself."""
+        with self._presence(x, self._ask):
+            said = _by_stream(self._ask(x)[1], ("individual_logits",), self.streams)
+        if said is None or name not in said:
+            raise WaterjarError(f"the model does not tell the logits of stream '{name}'")
+        return said[name]
+
     def fingerprints(self) -> Tensor | None:
         """One under the other, as they are now."""
         if not self._prints:
