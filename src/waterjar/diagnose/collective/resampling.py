@@ -48,10 +48,10 @@ def resampled_accuracies(
         size = min(step, resamples - start)
         drawn = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
         times = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
-        means, left = times @ both / n, (times == 0) @ streams
+        counts, left = times @ both, (times == 0) @ streams
         chosen = left == left.max(1, keepdims=True)
-        parts.append(np.stack([means[:, 0], (means[:, 1:] * chosen).sum(1) / chosen.sum(1)], 1))
-    return np.concatenate(parts)
+        parts.append(np.stack([counts[:, 0], (counts[:, 1:] * chosen).sum(1) / chosen.sum(1)], 1))
+    return np.concatenate(parts) / n
 
 
 def percentile_bounds(values: Floats, estimate: float, confidence: float) -> tuple[float, float]:
