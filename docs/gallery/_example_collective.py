@@ -18,8 +18,8 @@ from waterjar.diagnose.robustness import ROBUSTNESS_VARIABLES, Robustness, recor
 from waterjar.diagnose.robustness.conditions import condition_of
 from waterjar.run.combining import combine
 
-KINDS = ("narrow", "ensemble", "untrained heads")
-SEEDS, EPOCHS = (1, 2, 3, 4), (0, 1, 2, 3, 4, 6, 8, 10)
+KINDS = ("narrow", "ensemble", "untrained_heads")
+SEEDS, EPOCHS = (1, 2, 3), (0, 1, 2, 4, 7, 10)
 STREAMS = ["edges", "colour", "texture", "shape"]
 CLASSES, SAMPLES, UNITS, SLOTS, ROUTES, TARGETS, ANCHORS, COMPONENTS = 10, 160, 12, 6, 4, 8, 8, 16
 KNOWS = np.array([[0, 1, 2, 3, 4, 5], [2, 3, 4, 5, 6, 7], [5, 6, 7, 8, 9, 0], [8, 9, 0, 1, 4, 7]])
@@ -37,7 +37,9 @@ def collective_study() -> waterjar.Study:
     """The study, recorded once a process in a folder of its own that goes away at the end."""
     keep = tempfile.TemporaryDirectory(prefix="waterjar-gallery-")
     collective_study.folder = keep  # type: ignore[attr-defined]  # alive as long as we are
-    folder = waterjar.create_study(Path(keep.name) / "study", {"analysis": {"lead": "collective", "baseline": "ensemble"}})
+    folder = waterjar.create_study(
+        Path(keep.name) / "study", {"analysis": {"lead": "collective", "baseline": "ensemble"}}
+    )
     for kind in KINDS:
         for seed in SEEDS:
             record(folder / f"{kind}-{seed}", kind, seed)
@@ -76,14 +78,16 @@ def outputs(rng: np.random.Generator, kind: str, grown: float) -> dict[str, np.n
     own, shared = (0.7, 1.1) if kind == "ensemble" else (1.2, 0.3)
     logits = own * rng.normal(size=(*known.shape, CLASSES)) + shared * rng.normal(size=(*LABELS.shape, 1, CLASSES))
     told = logits + 4.2 * grown * right
-    logits = logits if kind == "untrained heads" else told
+    logits = logits if kind == "untrained_heads" else told
     centres = np.random.default_rng(3).normal(size=(CLASSES, len(STREAMS), UNITS))
     weights = np.exp((0.3 + 2.5 * grown) * rng.normal(size=(1, 1, len(STREAMS), SLOTS, ROUTES)))
     weights = weights * np.exp(0.3 * rng.normal(size=(*known.shape, SLOTS, ROUTES)))
     index = np.argsort(rng.random((*known.shape, SLOTS, TARGETS)), axis=-1)[..., :ROUTES]
     return {
         "logits": logits,
-        "isolated_logits": logits - 0.7 * grown * right * (kind != "untrained heads") + 0.3 * rng.normal(size=logits.shape),
+        "isolated_logits": logits
+        - 0.7 * grown * right * (kind != "untrained_heads")
+        + 0.3 * rng.normal(size=logits.shape),
         "collective_logits": combine(told, "mean_probability"),
         "pooled": rng.normal(size=(*known.shape, UNITS)) + 1.1 * grown * sure[..., None] * centres[LABELS],
         "route_weight": weights / weights.sum(-1, keepdims=True),

@@ -9,16 +9,19 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from waterjar.diagnose.analysis import by_family
+from waterjar.diagnose.collective.reading import RunStreams
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.over_seeds import CONFIDENCE, interval_words, mean_table
+from waterjar.diagnose.registry import find_family
 from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, Codes, Floats
 from waterjar.run.schema import REASON
 from waterjar.stats.intervals import UNBOUNDED
-from waterjar.view.results import Source, settings_used
+from waterjar.view.results import Source, cell_labels, settings_used, study_of
 from waterjar.view.style import COLOURS, MARKERS, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
@@ -72,11 +75,11 @@ def estimates(
 ) -> pd.DataFrame:
     """Of a variable at one snapshot of each repeat, a row per place along `dims`, the last of which runs fastest.
 
-    Columns mean, low, high, n, reason, interval, bounds. Bounds are over seeds; of one seed they are those over samples,
-    `<name>_low` and `_high`, where these were measured.
+    Columns mean, low, high, n, reason, interval, bounds. Bounds are over seeds; of one seed they are those over
+    samples, `<name>_low` and `_high`, where these were measured.
     """
     values, codes = at_places(one, name, places, *dims)
-    flat = values.reshape(len(values), -1)
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
     found = mean_table(flat, codes.reshape(flat.shape), within=within)
     found["bounds"] = np.where(found["low"].notna(), SEEDS, "")
     if len(values) == 1:
@@ -86,6 +89,19 @@ def estimates(
             found["low"], found["high"] = np.where(known, low, np.nan), np.where(known, high, np.nan)
             found["bounds"] = np.where(known, SAMPLES, "")
     return found
+
+
+def recorded_streams(source: Source, settings: Mapping[str, Any], why: str) -> Iterator[tuple[str, list[RunStreams]]]:
+    """(name of the cell, its runs that have recorded streams), for what is recorded and not measured.
+
+    `settings` are those of `collective.measure`: they say which sets are scored.
+    """
+    study = study_of(source, why)
+    given = by_family(settings, among=["collective"]).get("collective", {})
+    chosen = find_family("collective").settings({**settings_used(source, "collective"), **given})
+    names = cell_labels(study)
+    for cell, entries in study.cells.items():
+        yield names[cell], [RunStreams(run, chosen) for run in map(study.open, entries) if "streams" in run.groups]
 
 
 def confidence_of(source: Source, family: str) -> float:

@@ -108,7 +108,9 @@ def contributions(
     with house_style():
         table = data(source, absence=absence, **settings)
         cells = list(dict.fromkeys(table["cell"]))
-        streams = [table[(table["cell"] == cell) & (table["metric"] == "ablation")]["stream"].nunique() for cell in cells]
+        streams = [
+            table[(table["cell"] == cell) & (table["metric"] == "ablation")]["stream"].nunique() for cell in cells
+        ]
         heights = [max(2.1, 0.8 + (0.4 if n <= 12 else 0.2) * n) for n in streams]
         figure = canvas(figure, (8.6, sum(heights) + 0.9))
         panels = figure.subplots(
@@ -148,7 +150,9 @@ def _bars(ax: Axes, part: pd.DataFrame) -> dict[str, Any]:
         ax.hlines(place[there], rows["low"][there], rows["high"][there], color="black", linewidth=1.1)
     shown = labels(names, most=22)
     step = 1 if len(names) <= 48 else 2
-    ax.set_yticks(range(0, len(names), step), [shown[name] for name in names[::step]], fontsize=8 if len(names) <= 16 else 6)
+    ax.set_yticks(
+        range(0, len(names), step), [shown[name] for name in names[::step]], fontsize=8 if len(names) <= 16 else 6
+    )
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.axvline(0, color="black", linewidth=0.9)
     ax.grid(False, axis="y")
@@ -169,7 +173,7 @@ def _square(figure: Figure, ax: Axes, part: pd.DataFrame, reach: float) -> None:
     ax.grid(False)
     names = list(dict.fromkeys(part["stream"]))
     if len(names) < 2 or not part["mean"].notna().any():
-        many = f"more than {EXACT} streams:\npairs are not looked at" if len(names) > EXACT else "no value"
+        many = f"more than {EXACT} streams: pairs are not looked at" if len(names) > EXACT else "no value"
         say(ax, "one stream: no pair" if not len(part) else many)
         ax.set_xticks([])
         ax.set_yticks([])

@@ -51,6 +51,7 @@ RATIOS = {
 _RATIO_STYLES = dict(zip(RATIOS, zip(("#D55E00", "#882255", "#117733", GREY), LINES, strict=True), strict=True))
 """Tol's muted colours beside our own, for lines that are none of the streams'."""
 _COLLECTIVE = "collective"
+POSITIVE = (0.0, np.inf)
 _MANY_ROWS = 12
 """Streams with a row each at the end; more of them share one."""
 _LOG_FROM = 5.0
@@ -77,41 +78,44 @@ def data(source: Source, **settings: Any) -> pd.DataFrame:
 
 
 def _of_cell(one: xr.Dataset) -> list[pd.DataFrame]:
+    names = np.array([str(name) for name in one["stream"].values], object)
     places = last_places(one)
-    names = [str(name) for name in one["stream"].values]
-    flags = at_places(one, "head_at_chance", places, "stream")[0]
-    known = np.isfinite(at_places(one, "individual_accuracy", places, "stream")[0]).any(0)
-    own = [int(i) for i in np.flatnonzero(known)]
-    parts = [_curve(one, "collective_accuracy", SHARE).assign(panel=COURSE, kind=_COLLECTIVE, what=_COLLECTIVE)]
-    for i in own:
-        line = _curve(one.isel(stream=i), "individual_accuracy", SHARE)
-        parts.append(line.assign(panel=COURSE, kind="stream", what=names[i]))
-    parts.append(_curve(one, "chance", SHARE).assign(panel=COURSE, kind="control", what="chance"))
-    for ratio in RATIOS:
-        parts.append(_curve(one, ratio, (0.0, np.inf)).assign(panel=RATIO, kind="ratio", what=ratio))
-    parts.append(estimates(one, "collective_accuracy", places, within=SHARE).assign(kind=_COLLECTIVE, what=_COLLECTIVE))
+    own = np.isfinite(at_places(one, "individual_accuracy", places, "stream")[0]).any(0)
+    parts = [
+        _curve(one, "collective_accuracy", SHARE).assign(panel=COURSE, kind=_COLLECTIVE, what=_COLLECTIVE),
+        *(
+            _curve(one.isel(stream=i), "individual_accuracy", SHARE).assign(panel=COURSE, kind="stream", what=names[i])
+            for i in np.flatnonzero(own)
+        ),
+        _curve(one, "chance", SHARE).assign(panel=COURSE, kind="control", what="chance"),
+        *(_curve(one, ratio, POSITIVE).assign(panel=RATIO, kind="ratio", what=ratio) for ratio in RATIOS),
+        *(part.assign(panel=FINAL, total_epoch=np.nan) for part in _finals(one, places, names, own)),
+    ]
+    return [part if "at_chance" in part else part.assign(at_chance=np.nan) for part in parts if len(part)]
+
+
+def _finals(one: xr.Dataset, places: Places, names: Any, own: Any) -> list[pd.DataFrame]:
+    """Collective, controls and streams at the end."""
+    whole = estimates(one, "collective_accuracy", places, within=SHARE)
+    parts = [whole.assign(kind=_COLLECTIVE, what=_COLLECTIVE)]
+    best = at_places(one, "best_at_chance", places)[0]
     for ratio, (control, _) in RATIOS.items():
         values, codes = _control(one, ratio, places)
         made = mean_table(values[:, None], codes[:, None], within=SHARE)
+        flag = best.mean() if control == "best_stream" and len(best) else np.nan
         bounds = np.where(made["low"].notna(), SEEDS, "")
-        parts.append(made.assign(kind="control", what=control, bounds=bounds))
-    each = estimates(one, "individual_accuracy", places, "stream", within=SHARE).assign(kind="stream", what=names)
-    with np.errstate(invalid="ignore"):
-        share = flags.mean(0) if len(flags) else np.full(len(names), np.nan)
-    parts.append(each.assign(at_chance=share).iloc[own])
-    made = [part if "panel" in part else part.assign(panel=FINAL) for part in parts]
-    best = at_places(one, "best_at_chance", places)[0]
-    for part in made:
-        if part["panel"].iloc[0] == FINAL and part["what"].iloc[0] == "best_stream" and len(best):
-            part["at_chance"] = best.mean()
-    whole = [part.assign(total_epoch=np.nan) if "total_epoch" not in part else part for part in made]
-    return [part if "at_chance" in part else part.assign(at_chance=np.nan) for part in whole if len(part)]
+        parts.append(made.assign(kind="control", what=control, bounds=bounds, at_chance=flag))
+    flags = at_places(one, "head_at_chance", places, "stream")[0]
+    share = flags.mean(0) if len(flags) else np.full(len(names), np.nan)
+    each = estimates(one, "individual_accuracy", places, "stream", within=SHARE)
+    parts.append(each.assign(kind="stream", what=names, at_chance=share)[own])
+    return parts
 
 
 def _curve(one: xr.Dataset, name: str, within: tuple[float, float]) -> pd.DataFrame:
     """A variable over epochs: mean and interval over seeds; of one seed the interval over samples."""
     if name not in one:
-        return pd.DataFrame()
+        return pd.DataFrame({"mean": [], "low": [], "high": [], "n": [], "reason": [], "interval": [], "bounds": []})
     there = ~np.isnan(one["total_epoch"].values.astype(float))
     values, codes, _ = repeats_of(one.isel(snapshot=there), name, "snapshot")
     made = mean_table(values, codes, within=within)
@@ -308,7 +312,7 @@ def _notes(table: pd.DataFrame) -> list[str]:
     endless = table[(table["panel"] == RATIO) & np.isinf(table["mean"])]
     if len(endless):
         said.append("an infinite ratio (a control that is never right) is not drawn")
-    words = {control: text for control, text in RATIOS.values()}
+    words = dict(RATIOS.values())
     gone = final[(final["kind"] == "control") & final["mean"].isna()]
     there = set(final.loc[final["mean"].notna(), "what"])
     absent = [words[what] for what in dict.fromkeys(gone["what"]) if what not in there]

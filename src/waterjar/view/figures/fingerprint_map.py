@@ -9,12 +9,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from waterjar.diagnose.collective.reading import RunStreams
-from waterjar.diagnose.registry import find_family
 from waterjar.errors import WaterjarError
 from waterjar.view.curves import say
-from waterjar.view.figures._collective import FEW, shown_name, stream_styles
+from waterjar.view.figures._collective import FEW, recorded_streams, shown_name, stream_styles
 from waterjar.view.figures._heatmap import panel_grid
-from waterjar.view.results import Source, cell_labels, diagnosis_of, roots_in, study_of
+from waterjar.view.results import Source, roots_in
 from waterjar.view.style import canvas, foot_note, house_style, labels, stamp
 
 if TYPE_CHECKING:
@@ -75,15 +74,11 @@ def data(source: Source, *, seed: int | None = None, **settings: Any) -> pd.Data
     drawn in it. Fingerprints of different seeds have nothing in common: one seed is shown, the first by default. `n`
     counts the streams. `settings` go to `collective.measure`.
     """
-    study = study_of(source, "this figure shows recorded fingerprints")
-    chosen = find_family("collective").settings(diagnosis_of(source, NEEDS, settings).settings("collective"))
-    names = cell_labels(study)
     parts = []
-    for cell, entries in study.cells.items():
-        runs = [RunStreams(run, chosen) for run in map(study.open, entries) if "streams" in run.groups]
+    for cell, runs in recorded_streams(source, settings, "this figure shows recorded fingerprints"):
         part = next((part for run in runs if (part := _of_run(run, seed)) is not None), None)
         if part is not None:
-            parts.append(part.assign(cell=names[cell]))
+            parts.append(part.assign(cell=cell))
     if not parts:
         wanted = f" of seed {seed}" if seed is not None else ""
         raise WaterjarError(f"no run has recorded fingerprints{wanted} (streams/fingerprint): there is none to draw")
@@ -172,7 +167,7 @@ _AROUND = ((6, 5, "left", "bottom"), (-6, 5, "right", "bottom"), (6, -5, "left",
 
 
 def _names(ax: Axes, part: pd.DataFrame) -> None:
-    """Name the points, each where its name meets no other and no point; names without room are left out, and counted."""
+    """Name the points, each where its name meets no other and no point; those without room are counted."""
     end = part[part["at"] == END]
     if len(end) < 2 or end["x"].isna().all() or end["share_x"].isna().all():
         return

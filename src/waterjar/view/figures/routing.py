@@ -10,12 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from waterjar.diagnose.collective.reading import RunStreams
-from waterjar.diagnose.registry import find_family
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.view.curves import say
-from waterjar.view.figures._collective import shown_name
+from waterjar.view.figures._collective import recorded_streams, shown_name
 from waterjar.view.figures._heatmap import hatch
-from waterjar.view.results import Source, cell_labels, diagnosis_of, roots_in, study_of
+from waterjar.view.results import Source, roots_in
 from waterjar.view.style import canvas, counted, foot_note, house_style, labels, stamp
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ NEEDS = ("collective",)
 BY = ("route", "target")
 AT = ("end", "start")
 _COLUMNS = 6
-_MANY_CELLS = 16
-"""Squares down or across up to which all are numbered."""
 
 
 def data(
@@ -55,23 +52,19 @@ def data(
     for name, value, known in (("by", by, BY), ("at", at, AT)):
         if value not in known:
             raise unknown_name(name, value, known)
-    study = study_of(source, "this figure shows recorded routes")
-    chosen = find_family("collective").settings(diagnosis_of(source, NEEDS, settings).settings("collective"))
-    names = cell_labels(study)
     parts = []
-    for cell, entries in study.cells.items():
-        runs = [RunStreams(run, chosen) for run in map(study.open, entries) if "streams" in run.groups]
-        parts += [part.assign(cell=names[cell]) for part in _of_cell(runs, sample, seed, by, at)]
+    for cell, runs in recorded_streams(source, settings, "this figure shows recorded routes"):
+        parts += [part.assign(cell=cell) for part in _of_cell(runs, sample, seed, by, at)]
     if not parts:
         wanted = f", of seed {seed}" if seed is not None else ""
-        raise WaterjarError(f"no run has recorded routing weights{wanted} (streams/route_weight): there is none to draw")
+        raise WaterjarError(
+            f"no run has recorded routing weights{wanted} (streams/route_weight): there is none to draw"
+        )
     columns = ["cell", "stream", "slot", by, "mean", "n", "samples", "sample", "seed", "total_epoch", "reason"]
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-def _of_cell(
-    runs: list[RunStreams], sample: int | None, seed: int | None, by: str, at: str
-) -> list[pd.DataFrame]:
+def _of_cell(runs: list[RunStreams], sample: int | None, seed: int | None, by: str, at: str) -> list[pd.DataFrame]:
     found = list(_weights(runs, sample, seed, by, at))
     if not found:
         return []

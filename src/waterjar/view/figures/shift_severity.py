@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 TITLE = "Accuracy under shifts and attacks"
 CAPTION = (
-    "Accuracy by the severity of each shift (0: clean), a line per model, with its interval; beside them accuracy under "
-    "attacks. A model that is better when clean starts higher: whether it is more robust is told by what it retains at "
-    "equal clean accuracy, not by which line is on top."
+    "Accuracy by the severity of each shift (0: clean), a line per model, with its interval; beside them accuracy "
+    "under attacks. A model that is better when clean starts higher: whether it is more robust is told by what it "
+    "retains at equal clean accuracy, not by which line is on top."
 )
 NEEDS = ("robustness",)
 _CURVES, _TABLE, _CLEAN = "shifted_accuracy", "attacked_accuracy", "model_clean_accuracy"
@@ -125,8 +125,8 @@ def _handles(models: list[str], styles: dict[str, dict[str, Any]]) -> dict[str, 
 
 def _severities(ax: Axes, part: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
     count = len(styles)
-    for i, (model, rows) in enumerate(part.groupby("model", sort=False)):
-        rows = rows.sort_values("severity", kind="stable")
+    ordered = part.sort_values("severity", kind="stable")
+    for i, (model, rows) in enumerate(ordered.groupby("model", sort=False)):
         x = rows["severity"].to_numpy(float) + 0.09 * (i - (count - 1) / 2)
         ax.plot(x, rows["mean"], markersize=4, linewidth=1.3, **styles[str(model)])
         ax.vlines(x, rows["low"], rows["high"], color=styles[str(model)]["color"], linewidth=1.0)

@@ -48,7 +48,9 @@ def _of_cell(one: xr.Dataset) -> pd.DataFrame:
         return pd.DataFrame()
     names = [str(name) for name in one["failure"].values]
     found = estimates(one, _NAME, own_last(one, _NAME), "failure", within=SHARE)
-    found = found.assign(failure=names, stream=[n.removeprefix(WITHOUT) if n.startswith(WITHOUT) else "" for n in names])
+    found = found.assign(
+        failure=names, stream=[n.removeprefix(WITHOUT) if n.startswith(WITHOUT) else "" for n in names]
+    )
     found = found[found["n"] > 0].reset_index(drop=True)
     whole = found.loc[found["failure"] == ALL, "mean"]
     return found.assign(lost=(float(whole.iloc[0]) if len(whole) else np.nan) - found["mean"])
