@@ -124,7 +124,7 @@ def fingerprint_map(
         rows, columns, size = panel_grid(len(cells), side, side - 0.2)
         figure = canvas(figure, (size[0] - 0.8, size[1] + 0.3))
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
-        titles = labels(map(shown_name, cells), most=30)
+        titles = labels(map(shown_name, cells), most=20)
         for ax, cell in zip(panels, cells, strict=False):
             part = table[table["cell"] == cell]
             ax.set_title(f"{titles[shown_name(cell)]}, seed {part['seed'].iloc[0]}")

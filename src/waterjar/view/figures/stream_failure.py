@@ -69,7 +69,7 @@ def stream_failure(source: Source, *, figure: Figure | None = None, **settings: 
         height = max(1.9, 0.8 + (0.26 if most <= 16 else 0.17) * most)
         figure = canvas(figure, (max(5.0, 3.4 * columns + 0.3), height * rows + 0.5))
         panels = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
-        titles = labels(map(shown_name, cells), most=30)
+        titles = labels(map(shown_name, cells), most=22)
         for ax, cell in zip(panels, cells, strict=False):
             _panel(ax, table[table["cell"] == cell])
             ax.set_title(titles[shown_name(cell)])
