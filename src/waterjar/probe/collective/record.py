@@ -179,7 +179,8 @@ def collected(
                     for how in absences
                 ]
                 right[name].append(np.concatenate([game.correct for game in games], axis=1).astype(np.uint8))
-                likely[name].append(np.concatenate([game.log_likelihood for game in games], axis=1))
+                logs = np.concatenate([game.log_likelihood for game in games], axis=1)
+                likely[name].append(logs.astype(np.float32))
         arrays["coalition_correct"] = _by_set(right, data, longest)
         arrays["coalition_log_likelihood"] = _by_set(likely, data, longest)
     return Collected(arrays, passed_over)
