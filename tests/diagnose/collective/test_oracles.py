@@ -121,7 +121,9 @@ def test_ece_is_that_of_torchmetrics() -> None:
     torch = pytest.importorskip("torch")
     try:
         functional = pytest.importorskip("torchmetrics.functional.classification")
-    except RuntimeError as error:  # it imports torchvision where there is one, also one that was built for another torch
+    except (
+        RuntimeError
+    ) as error:  # it imports torchvision where there is one, also one that was built for another torch
         pytest.skip(f"torchmetrics cannot be imported: {error}")
     streams, labels = random_streams(n=500)
     logits = 2.0 * streams["s00"]
