@@ -48,9 +48,9 @@ def resampled_accuracies(
         size = min(step, resamples - start)
         drawn = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
         times = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
-        counts, left = times @ both, (times == 0) @ streams
+        sums, left = times @ both, (times == 0) @ streams
         chosen = left == left.max(1, keepdims=True)
-        parts.append(np.stack([counts[:, 0], (counts[:, 1:] * chosen).sum(1) / chosen.sum(1)], 1))
+        parts.append(np.stack([sums[:, 0], (sums[:, 1:] * chosen).sum(1) / chosen.sum(1)], 1))
     return np.concatenate(parts) / n
 
 
