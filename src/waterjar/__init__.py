@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from waterjar.run.examples import judge_examples
     from waterjar.run.formats._accuracy_matrix import from_accuracy_matrix
     from waterjar.run.formats._logits import from_logits
+    from waterjar.run.formats._voting import from_voting
     from waterjar.run.formats.csv import from_csv, to_csv
     from waterjar.run.reader import Run, open_run
     from waterjar.run.recorder import Recorder
@@ -34,6 +35,7 @@ __all__ = [
     "from_accuracy_matrix",
     "from_csv",
     "from_logits",
+    "from_voting",
     "judge_examples",
     "masked",
     "missing",
@@ -53,6 +55,7 @@ _HOME = {
     "from_accuracy_matrix": "run.formats._accuracy_matrix",
     "from_csv": "run.formats.csv",
     "from_logits": "run.formats._logits",
+    "from_voting": "run.formats._voting",
     "judge_examples": "run.examples",
     "masked": "run.rows",
     "missing": "run.schema",

@@ -36,6 +36,7 @@ from waterjar.diagnose.collective.inputs import (
     StreamOutputs,
 )
 from waterjar.diagnose.collective.loaded import LoadedCell
+from waterjar.diagnose.collective.seeds import ensemble_of_seeds
 from waterjar.diagnose.collective.shapley import shapley_interactions, shapley_values
 from waterjar.diagnose.collective.utilisation import anchor_entropy, anchor_utilisation, dead_anchors
 from waterjar.diagnose.registry import Family
@@ -62,6 +63,7 @@ __all__ = [
     "disagreement_error_ratio",
     "emergence_ratio",
     "ensemble_improvement_rate",
+    "ensemble_of_seeds",
     "error_reduction",
     "expected_calibration_error",
     "fingerprint_diversity",
@@ -101,7 +103,8 @@ def measure(
 
     Parameters
     ----------
-    test : the sets that are scored, stacked. Left out: all but `validation` and `train`.
+    test : the sets that are scored, stacked. Left out: all but `validation` and `train`; of a task with several sets
+        the one called `..._all`, whose parts the others are.
     validation : the set on which the best stream is chosen and the temperature fitted. Left out: one called val, valid
         or validation; where there is none, the best stream is chosen anew in each resample, on the samples that it left
         out, and the temperature is fitted on one half of the samples and scored on the other.

@@ -8,6 +8,7 @@ from scipy import optimize
 
 from waterjar.diagnose.collective.answers import label_log_likelihood
 from waterjar.diagnose.result import Floats
+from waterjar.run.combining import log_softmax
 
 _REACH = 7.0
 """Temperatures are looked for between exp(-7) and exp(7)."""
@@ -25,19 +26,26 @@ def negative_log_likelihood(logits: ArrayLike, labels: ArrayLike) -> float:
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     """The T with the lowest negative log-likelihood of logits / T (Guo et al. 2017); 1 where none is finite.
 
-    The log-likelihood is concave in 1 / T: there is one such T, in [exp(-7), exp(7)].
+    Of n samples the label counts for n + 1 parts of n + 2, and all classes with a finite logit share the last one
+    (Platt 1999): samples without a mistake would make T vanish otherwise, and the first mistake elsewhere infinitely
+    bad. The log-likelihood is concave in 1 / T: there is one such T, in [exp(-7), exp(7)].
 
-    >>> round(fit_temperature([[2.0, 0.0]] * 3 + [[0.0, 2.0]], [0, 0, 0, 0]), 3)
+    >>> round(fit_temperature([[2.0, 0.0]] * 3000 + [[0.0, 2.0]] * 1000, [0] * 4000), 2)
     1.82
     """
     values, wanted = np.asarray(logits, np.float64), np.asarray(labels)
+    known = np.isfinite(values)
+    rest = 1.0 / (len(wanted) + 2)
 
     def loss(log_inverse: float) -> float:
-        return negative_log_likelihood(values * np.exp(log_inverse), wanted)
+        logs = log_softmax(values * np.exp(log_inverse))
+        even = np.where(known, logs, 0.0).sum(-1) / known.sum(-1)
+        own = np.take_along_axis(logs, wanted[:, None], -1)[:, 0]
+        return float(-((1 - rest) * own + rest * even).mean())
 
     if not np.isfinite(loss(0.0)):
         return 1.0
-    found = optimize.minimize_scalar(loss, bounds=(-_REACH, _REACH), method="bounded", options={"xatol": 1e-7})
+    found = optimize.minimize_scalar(loss, bounds=(-_REACH, _REACH), method="bounded", options={"xatol": 1e-6})
     return float(np.exp(-found.x))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,9 @@ class RunStreams:
         if wanted is not None:
             return [name for name in self.sets if name in wanted]
         left = [name for name in self.sets if name not in (self.validation, TRAIN)]
-        return left or [name for name in self.sets if name != TRAIN] or self.sets
+        tasks = self.run.attributes["eval_sets"]
+        kept = spoken_for({name: int(tasks.get(name, -1)) for name in left})
+        return kept or [name for name in self.sets if name != TRAIN] or self.sets
 
     def _count_targets(self) -> int:
         """How many places routes go to: one more than the largest that was recorded."""
@@ -170,6 +172,23 @@ class RunStreams:
         if self._labels is None:
             return None
         return self.stack(self._labels[repeat], sets, repeat).astype(np.int64)
+
+
+def spoken_for(belongs: Mapping[str, int]) -> list[str]:
+    """The sets that are scored where nobody names any: of a task with several the one of all its samples, by its name.
+
+    `belongs` has the task of every set, -1 for none. Others of that task are parts of it, and would count twice.
+
+    >>> spoken_for({"test": -1, "t1_all": 0, "t2_all": 1, "t2_masked": 1})
+    ['test', 't1_all', 't2_all']
+    """
+    whole: dict[int, list[str]] = {}
+    for ending in ("_all", "_all_normal"):
+        for task in {task for task in belongs.values() if task >= 0}:
+            own = [name for name, other in belongs.items() if other == task and name.endswith(ending)]
+            if len(own) == 1:
+                whole.setdefault(task, own)
+    return [name for name, task in belongs.items() if name in whole.get(task, [name])]
 
 
 def _dims(node: Any) -> tuple[str, ...]:

@@ -66,36 +66,30 @@ def shapley_of(present: Bools, values: Floats) -> Floats:
     array([0.75])
     """
     n, rows = present.shape[1], _rows(present)
-    found = np.zeros((n, *values.shape[1:]))
+    weights = np.zeros((n, len(present)))
     for stream in range(n):
         strata: dict[int, list[tuple[int, ...]]] = defaultdict(list)
         for code, row in rows.items():
             other = rows.get(code | 1 << stream)
             if not code >> stream & 1 and other is not None:
                 strata[code.bit_count()].append((row, other))
-        for pairs in strata.values():
-            found[stream] += _mean(values, pairs, (-1, 1)) / n
-        if len(strata) < n:
-            found[stream] = np.nan
-    return found
+        weights[stream] = _weights(strata, n, (-1, 1), len(present))
+    return _applied(weights, values)
 
 
 def interactions_of(present: Bools, values: Floats) -> Floats:
     """(stream, stream, ...) of coalitions with values (coalition, ...); NaN where a size is not covered."""
     n, rows = present.shape[1], _rows(present)
-    found = np.full((n, n, *values.shape[1:]), np.nan)
+    weights = np.full((n, n, len(present)), np.nan)
     for one, other in itertools.combinations(range(n), 2):
         both = 1 << one | 1 << other
         strata: dict[int, list[tuple[int, ...]]] = defaultdict(list)
         for code, row in rows.items():
-            if not code & both:
-                four = (row, rows.get(code | 1 << one), rows.get(code | 1 << other), rows.get(code | both))
-                if None not in four:
-                    strata[code.bit_count()].append(four)  # type: ignore[arg-type]
-        if len(strata) == n - 1:
-            means = [_mean(values, fours, (1, -1, -1, 1)) for fours in strata.values()]
-            found[one, other] = found[other, one] = np.mean(means, axis=0)
-    return found
+            four = (row, *(rows.get(code | more, -1) for more in (1 << one, 1 << other, both)))
+            if not code & both and min(four) >= 0:
+                strata[code.bit_count()].append(four)
+        weights[one, other] = weights[other, one] = _weights(strata, n - 1, (1, -1, -1, 1), len(present))
+    return _applied(weights, values)
 
 
 def _rows(present: Bools) -> dict[int, int]:
@@ -104,12 +98,18 @@ def _rows(present: Bools) -> dict[int, int]:
     return {code: row for row, code in enumerate(codes)}
 
 
-def _mean(values: Floats, rows: list[tuple[int, ...]], signs: tuple[int, ...]) -> Floats:
-    """Mean over entries of the signed sum of the values in their rows."""
-    index = np.array(rows)
+def _weights(strata: dict[int, list[tuple[int, ...]]], sizes: int, signs: tuple[int, ...], count: int) -> Floats:
+    """(coalition,): how much each counts in the mean over sizes of the mean over entries; NaN if a size has none."""
+    found = np.full(count, np.nan if len(strata) < sizes else 0.0)
+    for entries in strata.values():
+        for place, sign in enumerate(signs):
+            np.add.at(found, [entry[place] for entry in entries], sign / (sizes * len(entries)))
+    return found
+
+
+def _applied(weights: Floats, values: Floats) -> Floats:
     with np.errstate(invalid="ignore"):  # infinite less infinite is not a number
-        parts = [sign * values[index[:, place]].mean(0) for place, sign in enumerate(signs)]
-        return np.asarray(sum(parts), np.float64)
+        return np.asarray(np.tensordot(weights, values, 1), np.float64)
 
 
 def drawn_orders(n: int, samples: int, seed: int) -> NDArray[np.int64]:
