@@ -54,7 +54,7 @@ def full_evaluation(
     robust: Mapping[str, Any] | None = None,
     absences: Sequence[str] | None = None,
     draws: int = 100,
-    permutations: int = 32,
+    orders: int | None = None,
     batch_size: int = 256,
     seed: int = 0,
     progress: bool = True,
@@ -90,7 +90,7 @@ def full_evaluation(
         data,
         absences=how,
         gradients=True,
-        permutations=permutations,
+        orders=orders,
         batch_size=batch_size,
         seed=seed,
         only=(TEST,),
@@ -104,7 +104,7 @@ def full_evaluation(
     settings = {"seed": seed, "batch_size": batch_size, **(robust or {})}
     answers = _robustness(live, best, data[TEST], control, normalise, settings, stages, passed_over)
     stages.begin("recording")
-    labels = {**collective_labels(live, how, permutations=permutations, seed=seed)}
+    labels = {**collective_labels(live, how, orders=orders, seed=seed)}
     labels |= {} if answers is None else robustness_labels(answers)
     labels |= {} if failure is None else {"failure": list(failure)}
     with _recorder(path, config, source, data, labels, live, seed) as (recorder, at):
