@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
 
 from robust_models import CLASSES, MEAN, SIDE, STD, blobs, trained  # noqa: E402
 from waterjar.probe.attacks import attack, cross_entropy, dlr  # noqa: E402
@@ -36,7 +37,7 @@ def whole(dtype=torch.float64):
     """The network behind its normalisation; in float64, in which signs of slopes are not those of rounding."""
     network, (mean, std) = copy.deepcopy(trained()).to(dtype), (torch.tensor(part, dtype=dtype) for part in NORMALISE)
 
-    class Whole(torch.nn.Module):
+    class Whole(nn.Module):
         def __init__(self):
             super().__init__()
             self.network = network
@@ -128,17 +129,17 @@ class TestFoolbox:
 @pytest.mark.parametrize("eps", [0.03, 0.1])
 class TestArt:
     @staticmethod
-    def classifier(art, network, normalise=None):
+    def classifier(art, network):
         return art[1].PyTorchClassifier(
-            model=network, loss=torch.nn.CrossEntropyLoss(), input_shape=(2, SIDE, SIDE), nb_classes=CLASSES,
+            model=network, loss=nn.CrossEntropyLoss(), input_shape=(2, SIDE, SIDE), nb_classes=CLASSES,
             clip_values=(0.0, 1.0), device_type="cpu",
-            preprocessing=None if normalise is None else tuple(np.array(p, np.float32)[:, None, None] for p in normalise),
+            preprocessing=tuple(np.array(part, np.float32)[:, None, None] for part in NORMALISE),
         )  # fmt: skip
 
     def test_fgsm(self, art, data, eps):
         images, labels = (part.float() if part.is_floating_point() else part for part in data)
         network = copy.deepcopy(trained()).eval()
-        how = art[0].FastGradientMethod(self.classifier(art, network, NORMALISE), eps=eps)
+        how = art[0].FastGradientMethod(self.classifier(art, network), eps=eps)
         theirs = how.generate(images.numpy(), y=np.eye(CLASSES)[labels])
         ours = attack(network, images, labels, "fgsm", eps=eps, normalise=NORMALISE).images.numpy()
         assert np.isclose(ours, theirs, atol=1e-6).mean() > 0.999  # a slope of 0 but for rounding has either sign
@@ -147,7 +148,7 @@ class TestArt:
         images, labels = (part.float() if part.is_floating_point() else part for part in data)
         network = copy.deepcopy(trained()).eval()
         how = art[0].ProjectedGradientDescent(
-            self.classifier(art, network, NORMALISE), eps=eps, eps_step=eps / 4, max_iter=10, num_random_init=0, verbose=False,
+            self.classifier(art, network), eps=eps, eps_step=eps / 4, max_iter=10, verbose=False, num_random_init=0
         )  # fmt: skip
         theirs = how.generate(images.numpy(), y=np.eye(CLASSES)[labels])
         ours = attack(
@@ -165,14 +166,14 @@ class TestTorchattacks:
         images, labels = pytest.importorskip("sklearn.datasets").load_digits(return_X_y=True)
         pixels, wanted = torch.from_numpy(images / 16).float().reshape(-1, 1, 8, 8), torch.from_numpy(labels)
         torch.manual_seed(0)
-        network = torch.nn.Sequential(
-            torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(16, 16, 3, padding=1), torch.nn.ReLU(),
-            torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(256, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10),
+        network = nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(),
+            nn.MaxPool2d(2), nn.Flatten(), nn.Linear(256, 32), nn.ReLU(), nn.Linear(32, 10),
         )  # fmt: skip
         optimiser = torch.optim.Adam(network.parameters(), 0.003)
         for _ in range(150):
             optimiser.zero_grad()
-            torch.nn.functional.cross_entropy(network(pixels[:1400]), wanted[:1400]).backward()
+            nn.functional.cross_entropy(network(pixels[:1400]), wanted[:1400]).backward()
             optimiser.step()
         return network.eval(), pixels[1400:], wanted[1400:]
 
@@ -204,7 +205,7 @@ class TestTorchattacks:
         logits = whole()(images)
         reference = torchattacks.APGD(whole(), loss="dlr")
         torch.testing.assert_close(dlr(logits, labels), reference.dlr_loss(logits, labels))
-        expected = torch.nn.functional.cross_entropy(logits, labels, reduction="none")
+        expected = nn.functional.cross_entropy(logits, labels, reduction="none")
         torch.testing.assert_close(cross_entropy(logits, labels), expected)
 
     def test_square_is_not_weaker(self, torchattacks):
