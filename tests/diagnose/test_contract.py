@@ -84,6 +84,13 @@ from waterjar.diagnose.plasticity import Representation
 def largest(features: Representation) -> Result:
     return features.missing or Result(float(features.features.max()), n=len(features.features))
 """,
+    "robustness": f"""
+from waterjar.diagnose.robustness import RobustnessProbe
+
+@metric("clean_left", family="robustness", {ABOUT} needs=("probes/robustness",), summary="clean_left_final")
+def clean_left(probe: RobustnessProbe) -> Result:
+    return probe.clean
+""",
     "rigidity": f"""
 from waterjar.diagnose.rigidity import Pair
 

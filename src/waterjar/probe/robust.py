@@ -46,10 +46,10 @@ def robustness(
 ) -> Robustness:
     """Ask every model about the same images, clean, shifted and attacked; answers are kept sample by sample.
 
-    "More robust" is said at equal clean accuracy: `retained` is the share still right of the samples that ALL models had
-    right when clean, `retained_difference` what the first model keeps more of them than another, with an interval over
-    samples; with three or more `references`, `effective` is what a model keeps beyond what its clean accuracy predicts
-    (Taori et al. 2020). Attacks are made for each model by itself. Models are not touched: see `attack`.
+    "More robust" is said at equal clean accuracy: `retained` is the share still right of the samples that ALL models
+    had right when clean, `retained_difference` what the first model keeps more of them than another, with an interval
+    over samples; with three or more `references`, `effective` is what a model keeps beyond what its clean accuracy
+    predicts (Taori et al. 2020). Attacks are made for each model by itself. Models are not touched: see `attack`.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def robustness(
     for place, radius in enumerate(radii if chosen else []):
         how = {"seed": seed, "index": places, "batch_size": batch_size}
         for row, (name, model) in enumerate(models.items()):
-            about = {"eps": radius, "normalise": own[name], **how}
+            about: dict[str, Any] = {"eps": radius, "normalise": own[name], **how}
             made = {
                 _name(one): attack(model, pixels, wanted, one, **about, **options.get(_name(one), {})) for one in chosen
             }
@@ -142,7 +142,9 @@ def _shifts(shifts: Sequence[str | Shift] | None, ladders: Sequence[str], severi
     for one in chosen:
         own = [ladder for ladder in ladders if ladder in ladders_of(one)] if isinstance(one, str) else [OWN]
         if not own and shifts is not None:
-            raise WaterjarError(f"shift '{one}' is on none of the ladders {list(ladders)}: it has {ladders_of(str(one))}")
+            raise WaterjarError(
+                f"shift '{one}' is on none of the ladders {list(ladders)}: it has {ladders_of(str(one))}"
+            )
         for ladder in own:
             found |= {shift_label(ladder, _name(one), severity): (one, severity, ladder) for severity in severities}
     return found

@@ -5,8 +5,8 @@ Closed forms, which also hold for a handful of samples and where all or none are
 | what | interval | source |
 |---|---|---|
 | a share k / n | (k + z²/2 ± z √(k (n - k) / n + z²/4)) / (n + z²) | Wilson 1927 |
-| a mean of values in [0, 1], one a sample | z²/2 zeros and z²/2 ones added, then normal | Agresti & Coull 1998, for shares |
-| a mean of differences in [-1, 1], one a sample | one -1 and one +1 added, then normal | Bonett & Price 2012, for shares |
+| a mean of values in [0, 1] | z²/2 zeros and z²/2 ones added, then normal | Agresti & Coull 1998, for shares |
+| a mean of differences in [-1, 1] | one -1 and one +1 added, then normal | Bonett & Price 2012, for shares |
 
 The last two are what their authors give where values are 0 and 1 (or -1, 0 and 1), and hold for means of several such
 values, too: an accuracy averaged over conditions has one value a sample. What would leave the range ends at its end.
@@ -52,7 +52,7 @@ def mean_share_interval(values: npt.ArrayLike, *, confidence: float = 0.95) -> B
 
     >>> mean, low, high = mean_share_interval([1, 1, 0.5, 0])
     >>> print(f"{mean:.3f} [{low:.3f}, {high:.3f}]")
-    0.625 [0.217, 0.911]
+    0.625 [0.240, 0.888]
     """
     table = _table(values, 0.0, 1.0)
     added = _z(confidence) ** 2 / 2
@@ -64,7 +64,7 @@ def paired_share_difference(differences: npt.ArrayLike, *, confidence: float = 0
 
     >>> mean, low, high = paired_share_difference([1] * 9 + [-1] * 2 + [0] * 29)
     >>> print(f"{mean:.3f} [{low:.3f}, {high:.3f}]")
-    0.175 [0.003, 0.330]
+    0.175 [0.006, 0.327]
     """
     return _bounded(_table(differences, -1.0, 1.0), 2.0, 0.0, 2.0, _z(confidence), (-1.0, 1.0))
 

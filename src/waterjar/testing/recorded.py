@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from waterjar.run.examples import judge_examples
 from waterjar.run.recorder import Recorder
 from waterjar.run.study import Study, create_study, open_study
+from waterjar.testing import robust_probes
 from waterjar.testing.streams import COALITIONS, STREAMS, SmallStreams
 
 SEEDS = (3, 1, 2)
@@ -39,8 +40,8 @@ def small_study(
     """Record a baseline and a learner, a run per seed, with all that our families read.
 
     Two tasks, ten evaluation sets, single examples, experts, features of two layers with labels, weights, gradient
-    norms, probes, resources and the streams of a collective. Of the seed `broken` every number from the epoch `since`
-    of a task on is NaN.
+    norms, probes, those of robustness, too, resources and the streams of a collective. Of the seed `broken` every number
+    from the epoch `since` of a task on is NaN.
     """
     place = Path(folder)
     create_study(place, {"analysis": {"baseline": "scratch_t2"}})
@@ -60,7 +61,8 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
     rows = [(task, epoch) for task in ("t1", "t2") for epoch in range(_EPOCHS + 1)]
     with Recorder(
         path, config, seeds=[seed], eval_sets=_SETS, tasks=["t1", "t2"], classes=classes, provenance=False,
-        labels={"stream": STREAMS, "coalition": COALITIONS},
+        variables=robust_probes.VARIABLES,
+        labels={"stream": STREAMS, "coalition": COALITIONS, **robust_probes.probe_labels()},
     ) as recorder:  # fmt: skip
         recorder.once("probe_samples", label=labels)
         recorder.once("streams", parameters=[30_000], trainable_parameters=[20_000], stream_parameters=[[10_000] * 3])
@@ -98,6 +100,8 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
             found = 1.0 + place + rng.random() + gone
             for name in _PROBES:
                 recorder.probe(name, found)
+            if (task, epoch) == rows[-1]:  # they take their time
+                robust_probes.record_probes(recorder, rng, gone)
 
 
 def _examples(labels: NDArray[np.int64]) -> dict[str, dict[str, NDArray[np.int64]]]:

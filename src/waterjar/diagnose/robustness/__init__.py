@@ -3,8 +3,8 @@
 measure(run)                                  over (repeat, snapshot, ...) of a run, or (cell, seed, ...) of a study
 Robustness(models, conditions, correct)       the same numbers of anybody's answers (model, condition, sample)
 
-`waterjar.probe.robustness` asks live models, `record_robustness` writes what it found into /probes of a run, and metrics
-read it there. A new metric is one new file here: a function of a `RobustnessProbe` (one repeat at one step).
+`waterjar.probe.robustness` asks live models, `record_robustness` writes what it found into /probes of a run, and
+metrics read it there. A new metric is one new file here: a function of a `RobustnessProbe` (one repeat at one step).
 """
 
 from __future__ import annotations

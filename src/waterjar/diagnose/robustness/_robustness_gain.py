@@ -13,7 +13,7 @@ _CURVE = ("other_model", "ladder", "shift", "severity")
     "robustness_gain",
     family="robustness",
     long_name="what is retained under shifts, less what the control retains",
-    formula="mean over shifts and samples of (right - right of the control), over samples that all had right when clean",
+    formula="mean over shifts and samples of (right - right of the control), of samples all had right when clean",
     direction="higher",
     range=(-1, 1),
     citation="defined here; equal clean accuracy after Taori et al. 2020, interval of Bonett & Price 2012",

@@ -2,8 +2,8 @@
 
     clean    seed/gaussian_noise/3    cifar_c/contrast/2    own/fog/1    fgsm/0.03    pgd/8:255    worst/0.03
 
-A shift has three parts: ladder, name and severity; an attack has two: name and eps, a fraction of which is written with a
-colon.
+A shift has three parts: ladder, name and severity; an attack has two: name and eps, in which a fraction is
+written with a colon.
 """
 
 from __future__ import annotations

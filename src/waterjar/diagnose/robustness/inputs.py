@@ -34,6 +34,19 @@ class Found:
             place.append(self.labels[dim].index(label))
         return Result.of(values[tuple(place)], codes[tuple(place)])
 
+    def table(self, name: str, first: Sequence[str], second: Sequence[str], shape: tuple[int, ...]) -> Result:
+        """Numbers over (first, *shape), of names along the two dimensions that they have; as `number` has them."""
+        values = np.full((len(first), len(second)), np.nan)
+        codes = np.full(values.shape, NOT_RECORDED, np.uint8)
+        if name in self.arrays:
+            dims, own, why = self.arrays[name]
+            known = [{label: place for place, label in enumerate(self.labels[dim])} for dim in dims]
+            rows = [i for i, label in enumerate(first) if label in known[0]]
+            columns = [i for i, label in enumerate(second) if label in known[1]]
+            at = np.ix_([known[0][first[i]] for i in rows], [known[1][second[i]] for i in columns])
+            values[np.ix_(rows, columns)], codes[np.ix_(rows, columns)] = own[at], why[at]
+        return Result.of(values.reshape(len(first), *shape), codes.reshape(len(first), *shape))
+
     def bounded(self, name: str, *at: str) -> tuple[Result, Result, Result]:
         """A number and its bounds."""
         found = [self.number(name + end, *at) for end in ENDS]
@@ -79,31 +92,16 @@ class RobustnessProbe:
 
     def severity_curves(self, of: Found, name: str, models: str) -> dict[str, Result]:
         """A number and its bounds over (model or other_model, ladder, shift, severity)."""
-        axes = (self.axes[models], self.axes["ladder"], self.axes["shift"], tuple(map(str, SEVERITIES)))
-        labels = [
-            [model, shift_label(ladder, shift, int(severity))]
-            for model in axes[0]
-            for ladder in axes[1]
-            for shift in axes[2]
-            for severity in axes[3]
-        ]
-        return self._table(of, name, labels, [len(axis) for axis in axes])
+        ladders, shifts = self.axes["ladder"], self.axes["shift"]
+        labels = [shift_label(ladder, shift, level) for ladder in ladders for shift in shifts for level in SEVERITIES]
+        shape = len(ladders), len(shifts), len(SEVERITIES)
+        return {end: of.table(name + end, self.axes[models], labels, shape) for end in ENDS}
 
     def attack_table(self, of: Found, name: str, models: str) -> dict[str, Result]:
         """A number and its bounds over (model or other_model, attack, eps)."""
-        axes = (self.axes[models], self.axes["attack"], self.axes["eps"])
-        labels = [[m, attack_label(attack, eps)] for m in axes[0] for attack in axes[1] for eps in axes[2]]
-        return self._table(of, name, labels, [len(axis) for axis in axes])
-
-    @staticmethod
-    def _table(of: Found, name: str, labels: Sequence[Sequence[str]], shape: Sequence[int]) -> dict[str, Result]:
-        found = {}
-        for end in ENDS:
-            numbers = [of.number(name + end, *at) for at in labels]
-            values = np.array([float(one) for one in numbers], np.float64).reshape(shape)
-            codes = np.array([one.code for one in numbers], np.uint8).reshape(shape)
-            found[end] = Result.of(values, np.where(np.isnan(values) & (codes == 0), NOT_RECORDED, codes))
-        return found
+        attacks, radii = self.axes["attack"], self.axes["eps"]
+        labels = [attack_label(attack, eps) for attack in attacks for eps in radii]
+        return {end: of.table(name + end, self.axes[models], labels, (len(attacks), len(radii))) for end in ENDS}
 
 
 def with_bounds(name: str, numbers: Sequence[Result]) -> dict[str, Result]:

@@ -25,8 +25,7 @@ def right_when_clean(clean: npt.ArrayLike) -> Bools:
     table = np.asarray(clean).astype(np.bool_)
     if table.ndim != 2:
         raise WaterjarError(f"clean answers have shape {table.shape}: expected (model, sample)")
-    found: Bools = table.all(0)
-    return found
+    return np.asarray(table.all(0))
 
 
 def effective_robustness(

@@ -41,9 +41,7 @@ class LoadedProbes(Loaded):
     def __init__(self, unit: Unit, settings: Any) -> None:
         (self.run,) = unit.runs
         arrays = RunArrays(self.run)
-        self.groups = {
-            name: self.run.load(f"probes/{name}") for name in PROBES if f"probes/{name}" in self.run.groups
-        }
+        self.groups = {name: self.run.load(f"probes/{name}") for name in PROBES if f"probes/{name}" in self.run.groups}
         steps = sorted({int(step) for group in self.groups.values() for step in group["step"].values})
         self.place = {step: i for i, step in enumerate(steps)}
         self.axes = self._axes()
@@ -97,15 +95,23 @@ class LoadedProbes(Loaded):
         readers = {name: _Reader(group) for name, group in self.groups.items()}
         for repeat in range(len(self.run.seeds)):
             for step, place in self.place.items():
-                found = [readers[name].at(step, repeat) if name in readers else Found() for name in PROBES]
-                yield RobustnessProbe(
-                    *found,
-                    {dim: tuple(map(str, names)) for dim, names in self.axes.items()},
-                    self.model,
-                    self.control if self.axes["model"][:1] == (self.model,) else "",
-                    f"{settings.ladder}/{settings.severity}",
-                    attack_label(settings.attack, shown) if shown else "",
-                ), (repeat, place)
+                own, pairs, flags, failure = (
+                    readers[name].at(step, repeat) if name in readers else Found() for name in PROBES
+                )
+                yield (
+                    RobustnessProbe(
+                        own,
+                        pairs,
+                        flags,
+                        failure,
+                        {dim: tuple(map(str, names)) for dim, names in self.axes.items()},
+                        self.model,
+                        self.control if self.axes["model"][:1] == (self.model,) else "",
+                        f"{settings.ladder}/{settings.severity}",
+                        attack_label(settings.attack, shown) if shown else "",
+                    ),
+                    (repeat, place),
+                )
 
     def summary(self, metric: Metric, table: Table) -> Variables:
         """The value at the last step at which its own probe was taken."""
@@ -123,7 +129,11 @@ class _Reader:
     def __init__(self, group: xr.Dataset) -> None:
         self.steps = {int(step): i for i, step in enumerate(group["step"].values)}
         self.tables = {
-            str(name): (tuple(map(str, array.dims)), array.values.astype(np.float64), reasons_of(group, str(name)).values)
+            str(name): (
+                tuple(map(str, array.dims)),
+                array.values.astype(np.float64),
+                reasons_of(group, str(name)).values,
+            )
             for name, array in group.data_vars.items()
             if not str(name).endswith(REASON) and array.dims[:2] == ("step", "repeat")
         }

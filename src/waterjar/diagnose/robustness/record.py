@@ -27,7 +27,6 @@ _TABLES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "average_effective_robustness": (OWN, (*_MODEL, "average"), "average accuracy less what clean accuracy predicts"),
     "difference": (PAIRS, (*_OTHER, "condition"), "accuracy less that of the other model"),
     "retained_difference": (PAIRS, (*_OTHER, "condition"), f"share still right less that of the other model, {_SHARE}"),
-    "average_difference": (PAIRS, (*_OTHER, "average"), "accuracy less that of the other model, averaged over shifts"),
     "average_retained_difference": (
         PAIRS, (*_OTHER, "average"), f"share still right less that of the other model, averaged over shifts, {_SHARE}",
     ),
@@ -49,7 +48,7 @@ ROBUSTNESS_VARIABLES: dict[str, Variable] = {
         for end, more in _ENDS.items()
     },
 }
-"""`Recorder(..., variables=ROBUSTNESS_VARIABLES, labels=robustness_labels(found))` takes what `record_robustness` writes."""
+"""What `record_robustness` writes: `Recorder(..., variables=ROBUSTNESS_VARIABLES, labels=robustness_labels(found))`."""
 
 
 def robustness_labels(found: Robustness) -> dict[str, list[str]]:
@@ -77,16 +76,23 @@ def record_robustness(recorder: Recorder, found: Robustness | Sequence[Robustnes
     each = [found] if isinstance(found, Robustness) else list(found)
     if len(each) != recorder.repeats:
         raise WaterjarError(f"robustness of {len(each)}: expected one for each of {recorder.repeats} repeats")
+    for probe, arrays in robustness_arrays(each).items():
+        recorder.probe(probe, arrays)
+
+
+def robustness_arrays(each: Sequence[Robustness]) -> dict[str, dict[str, Reasoned]]:
+    """Probe -> variable -> (repeat, ...), of one for each repeat; what was not asked for is not there at all."""
     first = each[0]
     for one in each[1:]:
         if robustness_labels(one) != robustness_labels(first):
             raise WaterjarError("repeats have other models or conditions: expected the same of all")
-    recorder.probe(OWN, _own(each))
+    made = {OWN: _own(each)}
     if first.others:
-        recorder.probe(PAIRS, _bounded(each, _PAIRED))
+        made[PAIRS] = _bounded(each, _PAIRED)
     if first.flags:
         values = {name: np.stack([np.asarray(one.flags[name], np.float64) for one in each]) for name in first.flags}
-        recorder.probe(FLAG_GROUP, {name: _reasoned(value, NOT_RECORDED) for name, value in values.items()})
+        made[FLAG_GROUP] = {name: _reasoned(value, NOT_RECORDED) for name, value in values.items()}
+    return made
 
 
 Parts = Mapping[str, tuple[Callable[[Robustness], Bounded], int]]
@@ -100,25 +106,27 @@ _AVERAGE_EFFECTIVE: Parts = {"average_effective_robustness": (lambda one: one.av
 _PAIRED: Parts = {
     "difference": (lambda one: one.difference, UNDEFINED),
     "retained_difference": (lambda one: one.retained_difference, UNDEFINED),
-    "average_difference": (lambda one: one.average_difference, UNDEFINED),
     "average_retained_difference": (lambda one: one.average_retained_difference, UNDEFINED),
 }
 
 
-def _own(each: Sequence[Robustness]) -> dict[str, object]:
-    """What stands in /probes/robustness; what was not asked for is not there at all."""
+def _own(each: Sequence[Robustness]) -> dict[str, Reasoned]:
+    """What stands in /probes/robustness."""
     parts = dict(_OF_MODELS)
     with_shifts, with_references = bool(each[0].averages), all(one.references is not None for one in each)
     parts |= _AVERAGES if with_shifts else {}
     parts |= _EFFECTIVE if with_references else {}
     parts |= _AVERAGE_EFFECTIVE if with_shifts and with_references else {}
     counts = {"n": [one.n for one in each], "n_retained": [int(one.kept.sum()) for one in each]}
-    return {**_bounded(each, parts), **{name: np.array(value, np.float64) for name, value in counts.items()}}
+    return {
+        **_bounded(each, parts),
+        **{name: _reasoned(np.array(value, np.float64), 0) for name, value in counts.items()},
+    }
 
 
-def _bounded(each: Sequence[Robustness], parts: Parts) -> dict[str, object]:
+def _bounded(each: Sequence[Robustness], parts: Parts) -> dict[str, Reasoned]:
     """Variable -> (repeat, ...), of estimates and their bounds."""
-    made: dict[str, object] = {}
+    made: dict[str, Reasoned] = {}
     for name, (take, reason) in parts.items():
         rows = [take(one) for one in each]
         for place, end in enumerate(_ENDS):

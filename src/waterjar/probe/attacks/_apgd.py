@@ -3,9 +3,9 @@
     z_{k+1} = P(x_k + eta_k sign d loss(x_k) / dx)
     x_{k+1} = P(x_k + 0.75 (z_{k+1} - x_k) + 0.25 (x_k - x_{k-1}))        with eta_0 = 2 eps
 
-At checkpoints w_j = ceil(p_j steps), p_0 = 0, p_1 = 0.22, p_{j+1} = p_j + max(p_j - p_{j-1} - 0.03, 0.06), the step size
-of an image is halved, and it goes on from its best point, if since the last checkpoint the loss rose in fewer than 75 %
-of its steps, or if the step size was not halved there and the best loss is the same still.
+At checkpoints w_j = ceil(p_j steps), p_0 = 0, p_1 = 0.22, p_{j+1} = p_j + max(p_j - p_{j-1} - 0.03, 0.06), the step
+size of an image is halved, and it goes on from its best point, if since the last checkpoint the loss rose in fewer than
+75 % of its steps, or if the step size was not halved there and the best loss is the same still.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The best image found so far of every image under attack: the first that is misclassified, else that of highest loss."""
+"""The best found so far of every image under attack: the first that is misclassified, else that of highest loss."""
 
 from __future__ import annotations
 

@@ -107,11 +107,11 @@ def attack(
     with room(model, normalise, pixels, seed) as victim:
         for rows in torch.split(torch.arange(len(pixels)), batch_size):
             batch, own = pixels[rows].to(victim.device), wanted[rows].to(victim.device)
-            after = kernel(
-                victim, batch, own, eps=size, draws=Draws(seed, places[rows.numpy()], "attack", name), **settings
-            ).detach()
+            before = judged(victim, batch, own)
+            draws = Draws(seed, places[rows.numpy()], "attack", name)
+            after = kernel(victim, batch, own, eps=size, draws=draws, **settings).detach()
             _check_inside(after, batch, size, name)
-            made.append((after, *judged(victim, batch, own), *judged(victim, after, own)))
+            made.append((after, *before, *judged(victim, after, own)))
     columns = [torch.cat([part.cpu() for part in one]) for one in zip(*made, strict=True)]
     after, clean_right, clean_loss, right, loss = columns
     return Attacked(
@@ -165,7 +165,7 @@ def worst(found: Sequence[Attacked]) -> Attacked:
         first.clean,
         images[torch.from_numpy(choice), torch.from_numpy(rows)],
         first.clean_right,
-        right.all(0),
+        np.asarray(right.all(0)),
         first.clean_loss,
         loss[choice, rows],
     )

@@ -1,4 +1,7 @@
-"""APGD on the difference of logits ratio, which no scale of the logits changes (Croce & Hein 2020); the walk stands in `_apgd`."""
+"""APGD on the difference of logits ratio (Croce & Hein 2020); the walk stands in `_apgd`.
+
+No scale of the logits changes this loss: a saturated softmax does not hide its slope.
+"""
 
 from __future__ import annotations
 

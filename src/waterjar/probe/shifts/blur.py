@@ -1,8 +1,8 @@
 """Gaussian blur: every pixel the mean of its neighbours, weighed by exp(- d^2 / (2 sigma^2)), rows and columns in turn.
 
-`seed`: torchvision's GaussianBlur(kernel_size=5) draws sigma from U[0.1, 2], at severity 3; U[0.1, 2 s / 3] at severity s,
-with kernels of 3 3 5 7 7. The image is mirrored at its edges, which are not repeated. `cifar_c`: sigma = 0.4 0.6 0.7 0.8 1,
-over 4 sigma, the edges repeated, as scikit-image and scipy have it.
+`seed`: torchvision's GaussianBlur(kernel_size=5) draws sigma from U[0.1, 2], at severity 3; U[0.1, 2 s / 3] at severity
+s, with kernels of 3 3 5 7 7. The image is mirrored at its edges, which are not repeated. `cifar_c`: sigma = 0.4 0.6 0.7
+0.8 1, over 4 sigma, the edges repeated, as scikit-image and scipy have it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Contrast: pixels drawn to their mean, or away from it: f x + (1 - f) m; clipped to [0, 1].
 
-`seed`: torchvision's ColorJitter(contrast=0.5) draws f from U[0.5, 1.5], at severity 3; U[1 - b, 1 + b] with b in proportion
-for the others. m is the mean of the grey image, 0.2989 R + 0.587 G + 0.114 B (of other numbers of channels, the plain
-mean). About half of the images get MORE contrast. `cifar_c`: f = 0.75 0.5 0.4 0.3 0.15, m the mean of each channel.
+`seed`: torchvision's ColorJitter(contrast=0.5) draws f from U[0.5, 1.5], at severity 3; U[1 - b, 1 + b] with b in
+proportion for the others. m is the mean of the grey image, 0.2989 R + 0.587 G + 0.114 B (of other numbers of channels,
+the plain mean). About half of the images get MORE contrast. `cifar_c`: f = 0.75 0.5 0.4 0.3 0.15, m the mean of each
+channel.
 """
 
 from __future__ import annotations

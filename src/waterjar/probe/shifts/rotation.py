@@ -1,7 +1,7 @@
 """Rotation about the middle of the image; what comes from outside of it is black.
 
-`seed`: torchvision's RandomRotation(30) draws an angle from U[-30, 30] degrees, at severity 3; U[-10 s, 10 s] at severity s.
-Each pixel takes the value of the nearest one, as RandomRotation does. CIFAR-10-C has no rotation.
+`seed`: torchvision's RandomRotation(30) draws an angle from U[-30, 30] degrees, at severity 3; U[-10 s, 10 s] at
+severity s. Each pixel takes the value of the nearest one, as RandomRotation does. CIFAR-10-C has no rotation.
 """
 
 from __future__ import annotations
