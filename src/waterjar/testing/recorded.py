@@ -40,8 +40,8 @@ def small_study(
     """Record a baseline and a learner, a run per seed, with all that our families read.
 
     Two tasks, ten evaluation sets, single examples, experts, features of two layers with labels, weights, gradient
-    norms, probes, those of robustness, too, resources and the streams of a collective. Of the seed `broken` every number
-    from the epoch `since` of a task on is NaN.
+    norms, probes, those of robustness, too, resources and the streams of a collective. Of the seed `broken` every
+    number from the epoch `since` of a task on is NaN.
     """
     place = Path(folder)
     create_study(place, {"analysis": {"baseline": "scratch_t2"}})
