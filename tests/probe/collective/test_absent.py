@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import tiny_collectives as tiny  # noqa: E402
+from waterjar.diagnose.collective.shapley import shapley_of  # noqa: E402
 from waterjar.errors import WaterjarError  # noqa: E402
 from waterjar.probe.collective import adapt, coalitions, coalitions_of, gradient_contributions, stream_failure  # noqa: E402
 from waterjar.probe.collective.live import LiveCollective  # noqa: E402
@@ -151,16 +152,28 @@ class TestByHand:
 
 
 class TestManyStreams:
-    def test_prefixes_of_orders(self) -> None:
-        bits = coalitions_of(12, "zeroed", permutations=4, seed=1)
+    def test_arcs_of_circles(self) -> None:
+        bits = coalitions_of(12, "zeroed", orders=4, seed=1)
         sizes = bits.sum(axis=1)
         assert len(np.unique(bits, axis=0)) == len(bits)
         assert (sizes == 1).sum() == (sizes == 11).sum() == 12 and (sizes == 0).sum() == (sizes == 12).sum() == 1
-        assert len(bits) <= 2 * 4 * 11 + 26
-        np.testing.assert_array_equal(bits, coalitions_of(12, "zeroed", permutations=4, seed=1))
+        assert len(bits) <= 4 * 12 * 11 + 2
+        np.testing.assert_array_equal(bits, coalitions_of(12, "zeroed", orders=4, seed=1))
+        assert 200 < len(coalitions_of(9, "removed")) < 511
+
+    def test_every_stream_joins_at_every_size(self) -> None:
+        bits = coalitions_of(10, "zeroed", orders=1)
+        there = {tuple(row) for row in bits.tolist()}
+        for stream in range(10):
+            joins = [row for row in there if not row[stream] and (*row[:stream], True, *row[stream + 1 :]) in there]
+            assert {sum(row) for row in joins} == set(range(10))
+
+    def test_sampled_shapley_values_of_an_additive_game_are_exact(self) -> None:
+        bits, worth = coalitions_of(11, "zeroed", orders=1), np.arange(11.0)
+        np.testing.assert_allclose(shapley_of(bits, bits @ worth), worth, atol=1e-12)
 
     def test_forty_streams_and_one(self) -> None:
-        found = coalitions(adapt(tiny.networks(40)), tiny.data(10), permutations=1)
+        found = coalitions(adapt(tiny.networks(40)), tiny.data(10), orders=1)
         assert len(found.labels[0].partition(":")[2]) == 40
         alone = coalitions(adapt(tiny.networks(1)), tiny.data(10))
         assert alone.labels == ("removed:1",)

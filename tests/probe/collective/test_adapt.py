@@ -65,8 +65,16 @@ class TestModules:
         collective, found = asked(nets, x, names=["a", "b"], features={"a": nets[0][2], "b": nets[1][2]})
         assert found.pooled is not None
         torch.testing.assert_close(found.pooled["a"], nets[0].eval()[:3](x))
-        assert "pooled" not in collective.cannot()
+        assert collective.hands_over == "individual"
         assert not nets[0][2]._forward_hooks
+
+    def test_features_of_the_last_linear_layer(self) -> None:
+        nets, (x, _) = tiny.networks(2), tiny.data()
+        _, found = asked(nets, x)
+        assert found.pooled is not None
+        torch.testing.assert_close(found.pooled["stream_1"], nets[1].eval()[:4](x))
+        _, found = asked([nn.Sequential(net, nn.Tanh()) for net in nets], x)  # the layer does not give the logits
+        assert found.pooled is None
 
     def test_forty_streams_and_one(self) -> None:
         x, _ = tiny.data()

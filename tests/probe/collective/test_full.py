@@ -16,7 +16,7 @@ from torch import nn  # noqa: E402
 import tiny_collectives as tiny  # noqa: E402
 import waterjar  # noqa: E402
 from waterjar.errors import WaterjarError  # noqa: E402
-from waterjar.probe.collective import adapt, coalitions, full_evaluation  # noqa: E402
+from waterjar.probe.collective import LiveCollective, Outputs, adapt, coalitions, full_evaluation  # noqa: E402
 from waterjar.probe.collective.evaluation import KEYS  # noqa: E402
 from waterjar.probe.collective.stages import Stages  # noqa: E402
 
@@ -155,10 +155,61 @@ def test_of_a_source_run(tmp_path: Path, trained: OnImages) -> None:
 def test_what_cannot_be_told_costs_nothing_else(tmp_path: Path) -> None:
     sets = (tiny.data(30, 1), tiny.data(30, 2), tiny.data(30, 3))
     made = full_evaluation(tiny.networks(), *sets, tmp_path / "run", progress=False)
-    assert {"robustness", "adversarial", "routing", "affinity", "fingerprint", "pooled"} <= set(made.passed_over)
+    assert {"robustness", "adversarial", "routing", "affinity", "fingerprint"} <= set(made.passed_over)
     assert made["robustness"] == {} and made["anchor_utilization"] == {}
     assert math.isnan(made["fingerprint_diversity"]["diversity"])
     assert made["emergence"]["emergence_ratio"] > 0 and len(made["stream_contributions"]) == 3
+
+
+class Broken(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.full((len(x), tiny.CLASSES), torch.nan)
+
+
+class Own(LiveCollective):
+    streams = ("a", "b")
+
+    def __init__(self) -> None:
+        self.module = nn.ModuleList(tiny.networks(2))
+
+    def outputs(self, x: Any) -> Outputs:
+        said = {name: net(x) for name, net in zip(self.streams, self.module, strict=True)}
+        return Outputs(said["a"] * said["b"], individual=said)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tiny.networks(1),
+        lambda: tiny.networks(40),
+        lambda: [*tiny.networks(2), Broken()],
+        lambda: [*tiny.networks(2), nn.Linear(tiny.FEATURES, 2)],
+        tiny.Mixture,
+        tiny.Protocol,
+        lambda: tiny.RouterCollective(head=tiny.FractalHead),
+        Own,
+    ],
+    ids=["one", "forty", "nan", "classes", "mixture", "protocol", "fractal", "own"],
+)
+def test_every_kind_gets_through(make: Any, tmp_path: Path) -> None:
+    sets = (tiny.data(30, 1), tiny.data(30, 2), tiny.data(30, 3))
+    model = make()
+    made = full_evaluation(model, *sets, tmp_path / "run", progress=False)
+    assert tuple(made) == KEYS
+    names = adapt(model).streams
+    assert set(made["emergence"]["individual_accs"]) == set(names)
+    metrics = made.tree["collective"]
+    if isinstance(model, Own):
+        assert made["stream_failure"] == {} and made.passed_over["stream_failure"] == "no stream can be absent"
+        assert made["stream_contributions"] == {}
+        return
+    assert set(made["stream_contributions"]) == set(names)
+    if isinstance(model, list) and isinstance(model[-1], Broken):
+        assert math.isnan(made["test_acc"])
+        assert not np.isnan(made["emergence"]["individual_accs"]["stream_0"])
+        return
+    assert 0 <= made["test_acc"] <= 1 and made["stream_failure"]["all"] == pytest.approx(made["test_acc"])
+    assert not np.isnan(metrics["shapley_accuracy"]).all()
 
 
 def test_images_that_are_no_pixels(tmp_path: Path, trained: OnImages) -> None:

@@ -34,7 +34,9 @@ def by_absence(
         if game is None or kind not in game.values:
             continue
         own, spread = share(game)
-        value[place] = own.mean(-1)
+        with np.errstate(invalid="ignore"):
+            mean = own.mean(-1)
+        value[place] = np.where(np.isinf(mean), np.nan, mean)  # shares of what is infinite are undefined
         low[place], high[place] = bounds(own, spread, confidence)
         error[place] = np.where(np.asarray(spread) > 0, spread, np.nan)
         codes[place] = why_missing(game, kind)

@@ -66,7 +66,7 @@ class LoadedCell(Loaded):
         ends = np.cumsum([len(run.seeds) for run in unit.runs]).tolist()
         self.starts = [end - len(run.seeds) for end, run in zip(ends, unit.runs, strict=True)]
         self.remarks: dict[str, None] = {}
-        if unit.note:
+        if unit.note and unit.baseline is not None:
             self.remarks[unit.note] = None
 
     def inputs(self, wanted: Collection[type]) -> Placed:

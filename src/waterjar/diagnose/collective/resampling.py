@@ -48,9 +48,9 @@ def resampled_accuracies(
         size = min(step, resamples - start)
         drawn = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
         times = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
-        counts, left = times @ both, (times == 0) @ streams
+        sums, left = times @ both, (times == 0) @ streams
         chosen = left == left.max(1, keepdims=True)
-        parts.append(np.stack([counts[:, 0], (counts[:, 1:] * chosen).sum(1) / chosen.sum(1)], 1))
+        parts.append(np.stack([sums[:, 0], (sums[:, 1:] * chosen).sum(1) / chosen.sum(1)], 1))
     return np.concatenate(parts) / n
 
 
@@ -81,7 +81,7 @@ def share_bounds(count: float, n: int, confidence: float) -> tuple[float, float]
 
 
 def mean_bounds(values: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """The t interval of the mean over the first axis, sample; NaN of one sample.
+    """The t interval of the mean over the first axis, sample; NaN of one sample, and of values that are infinite.
 
     >>> low, high = mean_bounds(np.array([0.0, 1.0, 2.0]), 0.95)
     >>> round(float(low), 3), round(float(high), 3)
@@ -92,5 +92,6 @@ def mean_bounds(values: Floats, confidence: float) -> tuple[Floats, Floats]:
     if n < 2:
         nothing: Floats = np.full(np.shape(mean), np.nan)
         return nothing, nothing
-    half = -special.stdtrit(n - 1, (1 - confidence) / 2) * values.std(0, ddof=1) / np.sqrt(n)
-    return np.asarray(mean - half), np.asarray(mean + half)
+    with np.errstate(invalid="ignore"):
+        half = -special.stdtrit(n - 1, (1 - confidence) / 2) * values.std(0, ddof=1) / np.sqrt(n)
+        return np.asarray(mean - half), np.asarray(mean + half)

@@ -52,6 +52,8 @@ def ensemble_of_seeds(
     passed = [names[cell] or cell for cell in chosen if cell not in able]
     if not able:
         raise WaterjarError(f"{study.path}: no seed of {', '.join(passed)} has recorded its outputs: {HOW}")
+    for cell in able:
+        _check(runs[cell], _sets(runs[cell][0], eval_sets))
     create_study(out)
     made = [_made(runs[cell], out / _folder(names[cell] or cell), eval_sets, rule) for cell in able]
     if passed:
@@ -87,15 +89,12 @@ def _folder(name: str) -> str:
 def _made(runs: Sequence[Run], path: Path, eval_sets: Sequence[str] | None, rule: Rule) -> Made:
     first = runs[0]
     sets = _sets(first, eval_sets)
-    shared = sorted(set.intersection(*(set(run.array("outputs/snapshot").tolist()) for run in runs)))
-    if not shared:
-        raise WaterjarError(f"the seeds of {first.path.name} have no snapshot of their outputs in common")
+    shared = _shared(runs)
     labels = _static(first, 0, "label", sets)
     streams: dict[str, dict[str, Array]] = {}
     for run in runs:
         places = [run.array("outputs/snapshot").tolist().index(label) for label in shared]
         for repeat, seed in enumerate(run.seeds):
-            _check_same(run, repeat, first, sets)
             rows = [run.row("outputs/logits", place, slice(repeat, repeat + 1))[0] for place in places]
             streams[f"seed_{seed}"] = {name: np.stack([row[at] for row in rows]) for name, at in sets.items()}
     epochs = [float(run_epoch) for run_epoch in _epochs(first, shared)]
@@ -112,6 +111,20 @@ def _made(runs: Sequence[Run], path: Path, eval_sets: Sequence[str] | None, rule
     )
     notes = [f"{len(streams)} members: {', '.join(streams)}", f"sets: {', '.join(sets)}"]
     return Made(path, [*notes, "one seed alone is no ensemble"] if len(streams) == 1 else notes)
+
+
+def _shared(runs: Sequence[Run]) -> list[int]:
+    """Snapshots of outputs that all seeds have."""
+    return sorted(set.intersection(*(set(run.array("outputs/snapshot").tolist()) for run in runs)))
+
+
+def _check(runs: Sequence[Run], sets: Mapping[str, slice]) -> None:
+    """Refuse seeds that cannot be joined, before anything is written."""
+    if not _shared(runs):
+        raise WaterjarError(f"the seeds of {runs[0].path.name} have no snapshot of their outputs in common")
+    for run in runs:
+        for repeat in range(len(run.seeds)):
+            _check_same(run, repeat, runs[0], sets)
 
 
 def _sets(run: Run, wanted: Sequence[str] | None) -> dict[str, slice]:

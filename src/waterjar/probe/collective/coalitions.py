@@ -22,7 +22,9 @@ from waterjar.probe.collective.samples import samples_of
 from waterjar.probe.collective.still import measured
 
 MOST_EXACT = 8
-"""Up to so many streams all coalitions are run; beyond, prefixes of random permutations."""
+"""Up to so many streams all coalitions are run; beyond, arcs of streams set in random circles."""
+USUAL = 512
+"""About as many coalitions of more streams, unless it is said how many circles."""
 
 Ticks = Callable[[int, int], None]
 """Told after every batch: how many are done, of how many."""
@@ -50,15 +52,16 @@ def coalitions(
     how: str = "removed",
     *,
     present: Present | None = None,
-    permutations: int = 32,
+    orders: int | None = None,
     batch_size: int = 256,
     seed: int = 0,
     progress: Ticks | None = None,
 ) -> Coalitions:
     """Run the collective with every coalition of its streams.
 
-    Of up to 8 streams, all coalitions; of more, the prefixes of `permutations` random orders and of their reverses,
-    with every single stream, every collective that lacks one, and all. The empty coalition of `removed` is left out:
+    Of up to 8 streams, all coalitions. Of more, streams are set in a circle at random, `orders` times, and the arcs of
+    each circle are run: these are the prefixes of that order, of its rotations and of their reverses, so that every
+    stream joins coalitions of every size equally often. The empty coalition of `removed` is left out:
     nobody is left to answer. resampled takes what all absent streams say about one other sample, a random cycle through
     all samples.
     The model is left as it was (see `still.measured`).
@@ -80,9 +83,7 @@ def coalitions(
     collective.check(how)
     samples = samples_of(data)
     bits = (
-        coalitions_of(len(collective.streams), how, permutations, seed)
-        if present is None
-        else _checked(present, collective)
+        coalitions_of(len(collective.streams), how, orders, seed) if present is None else _checked(present, collective)
     )
     if how == "removed" and not bits.any(axis=1).all():
         raise WaterjarError("removed: the empty coalition has nobody to answer")
@@ -125,7 +126,7 @@ def label_of(how: str, bits: NDArray[np.bool_]) -> str:
     return f"{how}:{''.join('1' if bit else '0' for bit in bits)}"
 
 
-def coalitions_of(streams: int, how: str, permutations: int = 32, seed: int = 0) -> Present:
+def coalitions_of(streams: int, how: str, orders: int | None = None, seed: int = 0) -> Present:
     """(coalition, stream): all of them up to 8 streams, else a sample; without the empty one where nobody could answer.
 
     >>> coalitions_of(2, "zeroed").astype(int).tolist()
@@ -134,20 +135,17 @@ def coalitions_of(streams: int, how: str, permutations: int = 32, seed: int = 0)
     if streams <= MOST_EXACT:
         found = [row for row in itertools.product((False, True), repeat=streams) if any(row) or how != "removed"]
         return np.array(found, np.bool_)
-    if permutations < 1:
-        raise WaterjarError(f"permutations={permutations}: expected 1 or more")
+    circles = max(1, round(USUAL / (streams * (streams - 1)))) if orders is None else orders
+    if circles < 1:
+        raise WaterjarError(f"orders={orders}: expected 1 or more")
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(18,)))
-    one = np.eye(streams, dtype=np.bool_)
-    rows = [np.ones(streams, np.bool_), *one, *~one]
-    if how != "removed":
-        rows.append(np.zeros(streams, np.bool_))
-    for _ in range(permutations):
-        order = rng.permutation(streams)
-        for way in (order, order[::-1]):
-            for size in range(1, streams):
-                row = np.zeros(streams, np.bool_)
-                row[way[:size]] = True
-                rows.append(row)
+    rows = [np.ones(streams, np.bool_), *([] if how == "removed" else [np.zeros(streams, np.bool_)])]
+    for _ in range(circles):
+        circle = rng.permutation(streams)
+        for start, size in itertools.product(range(streams), range(1, streams)):
+            row = np.zeros(streams, np.bool_)
+            row[np.roll(circle, -start)[:size]] = True
+            rows.append(row)
     return np.unique(np.array(rows), axis=0)
 
 

@@ -24,6 +24,7 @@ from waterjar.diagnose.robustness import (
 )
 from waterjar.errors import WaterjarError
 from waterjar.probe.collective.adapt import adapt
+from waterjar.probe.collective.coalitions import MOST_EXACT
 from waterjar.probe.collective.evaluation import Evaluation, under_the_seeds_keys
 from waterjar.probe.collective.failure import StreamFailure, stream_failure
 from waterjar.probe.collective.live import LiveCollective, size_of
@@ -53,7 +54,7 @@ def full_evaluation(
     robust: Mapping[str, Any] | None = None,
     absences: Sequence[str] | None = None,
     draws: int = 100,
-    permutations: int = 32,
+    orders: int | None = None,
     batch_size: int = 256,
     seed: int = 0,
     progress: bool = True,
@@ -72,13 +73,15 @@ def full_evaluation(
     control : a matched ensemble or one wide network, inputs -> logits: robustness is compared with it, too.
     normalise : (mean, std) by channel if inputs are normalised pixels; else they are taken for pixels.
     robust : settings of `waterjar.probe.robustness`, as {"attacks": ["fgsm"], "severities": [3]}.
-    absences : how streams are absent in coalitions: all that the model can do by default.
+    absences : how streams are absent in coalitions: by default all that the model can do, of more than 8 streams the
+        first of removed, zeroed and resampled.
     draws : random halves of streams that fail.
     progress : whether to say on standard error how far it is.
     """
     live = adapt(collective)
     data = read_sets({TRAIN: train, VAL: val, TEST: test})
-    how = list(live.absences if absences is None else absences)
+    able = live.absences if len(live.streams) <= MOST_EXACT else live.absences[:1]
+    how = list(able if absences is None else absences)
     passed_over = {name: why for name, why in live.cannot().items() if name in ("removed", "zeroed", "resampled")}
     stages = Stages(5, shown=progress)
     stages.begin("streams, coalitions, gradients")
@@ -87,7 +90,7 @@ def full_evaluation(
         data,
         absences=how,
         gradients=True,
-        permutations=permutations,
+        orders=orders,
         batch_size=batch_size,
         seed=seed,
         only=(TEST,),
@@ -101,7 +104,7 @@ def full_evaluation(
     settings = {"seed": seed, "batch_size": batch_size, **(robust or {})}
     answers = _robustness(live, best, data[TEST], control, normalise, settings, stages, passed_over)
     stages.begin("recording")
-    labels = {**collective_labels(live, how, permutations=permutations, seed=seed)}
+    labels = {**collective_labels(live, how, orders=orders, seed=seed)}
     labels |= {} if answers is None else robustness_labels(answers)
     labels |= {} if failure is None else {"failure": list(failure)}
     with _recorder(path, config, source, data, labels, live, seed) as (recorder, at):

@@ -54,7 +54,7 @@ def gathered(collective: LiveCollective, samples: Samples, batch_size: int = 256
     >>> pair = adapt([torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)])
     >>> found = gathered(pair, Samples(torch.zeros(5, 3), np.zeros(5, np.int64)))
     >>> {name: array.shape for name, array in found.arrays.items()}
-    {'collective_logits': (5, 2), 'logits': (5, 2, 2), 'isolated_logits': (5, 2, 2)}
+    {'collective_logits': (5, 2), 'logits': (5, 2, 2), 'isolated_logits': (5, 2, 2), 'pooled': (5, 2, 3)}
     """
     parts: dict[str, list[Array]] = {}
     static: dict[str, Array] = {}

@@ -20,8 +20,8 @@ def gradient_contributions(
 ) -> NDArray[np.float64]:
     """(sample, stream): the norm of d loss / d pooled output, C_n of the seed document before its mean over samples.
 
-    The loss is the cross-entropy of the collective's logits, sample by sample. A stream without pooled features hands
-    over its logits, and the gradient is by these. No gradient of the model is touched: the result is all that is made.
+    The loss is the cross-entropy of the collective's logits, sample by sample. Streams under a rule hand over their
+    logits, and so do those without pooled features: the gradient is by these. No gradient of the model is touched.
 
     >>> from waterjar.probe.collective import adapt
     >>> pair = adapt([torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)], rule="mean_logit")
@@ -34,7 +34,7 @@ def gradient_contributions(
     with measured(collective.module, seed, gradients=True) as device:
         for rows in samples.batches(batch_size):
             outputs = collective.outputs(samples.rows(rows, device, gradients=True))
-            handed = outputs.pooled or outputs.individual
+            handed = (outputs.pooled if collective.hands_over == "pooled" else None) or outputs.individual
             if handed is None:
                 raise WaterjarError(
                     "the model tells neither pooled features nor logits of its streams: no gradient by them"

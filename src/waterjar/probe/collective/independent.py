@@ -14,6 +14,7 @@ from waterjar.errors import WaterjarError
 from waterjar.probe.collective.gate import Gate
 from waterjar.probe.collective.live import LiveCollective, Outputs, Present, same_batch, size_of
 from waterjar.probe.collective.rules import combine, combine_some
+from waterjar.probe.collective.stand_in import overheard
 
 AT_ONCE = 2**24
 """Numbers that the answers of all coalitions may take at once; more go in groups."""
@@ -32,12 +33,14 @@ class Independent(LiveCollective):
     ----------
     networks : name -> network.
     module : what holds the parameters of all; a list of the networks by default.
-    features : name -> the layer whose output is the stream's pooled features; none by default.
+    features : name -> the layer whose output is the stream's pooled features; by default what its last linear layer is
+        given, if that layer gives the logits.
     call : how a network is called with a batch.
     settle : finds the rule out of the first batch, where the model does not say it.
     """
 
     absences = ("removed", "zeroed", "resampled")
+    hands_over = "individual"
 
     def __init__(
         self,
@@ -65,10 +68,18 @@ class Independent(LiveCollective):
         said: dict[str, Tensor] = {}
         pooled: dict[str, Tensor] = {}
         for name, network in self.networks.items():
-            with contextlib.ExitStack() as stack:
-                if name in self._features:
-                    stack.enter_context(_kept(self._features[name], pooled, name))
+            layer = self._features.get(name)
+            last = None if layer is not None else _last_linear(network)
+            with (
+                overheard({} if layer is None else {name: layer}) as kept,
+                overheard({} if last is None else {name: last}) as told,
+                overheard({} if last is None else {name: last}, inputs=True) as given,
+            ):
                 said[name] = self._call(network, x)
+            if kept.get(name):
+                pooled[name] = _flat(kept[name][-1])
+            elif told.get(name) and torch.equal(told[name][-1], said[name]):
+                pooled[name] = _flat(given[name][-1])
         same_batch(said, "the streams' logits")
         widest = max(one.shape[1] for one in said.values())
         for name, one in said.items():
@@ -93,7 +104,7 @@ class Independent(LiveCollective):
             collective,
             individual=said,
             isolated=said,
-            pooled=pooled or None,
+            pooled=pooled if len(pooled) == len(self.streams) else None,
             route_index=None if index is None else dict.fromkeys(self.streams, index),
             route_weight=None if weight is None else dict.fromkeys(self.streams, weight),
         )
@@ -107,10 +118,9 @@ class Independent(LiveCollective):
         told = {"fingerprint": "its streams have no fingerprints", "affinity": "its streams have no anchors"}
         if self.gate is None:
             told["routing"] = "independent networks route nothing"
-        if not self._features:
-            told["pooled"] = (
-                "no layer was named whose features are kept: adapt(..., features={stream: layer}) names them"
-            )
+        told["pooled"] = (
+            "a stream does not end in a linear layer: adapt(..., features={stream: layer}) names its features"
+        )
         return told
 
     @contextlib.contextmanager
@@ -157,15 +167,11 @@ class Independent(LiveCollective):
             self._settle = None
 
 
-@contextlib.contextmanager
-def _kept(layer: nn.Module, into: dict[str, Tensor], name: str) -> Iterator[None]:
-    """Keep what passes out of a layer, averaged over all but samples and channels."""
+def _last_linear(network: nn.Module) -> nn.Linear | None:
+    """The last linear layer that a network has; whether it gives the logits is seen when it is run."""
+    return next((one for one in reversed(list(network.modules())) if isinstance(one, nn.Linear)), None)
 
-    def keep(module: nn.Module, given: Any, out: Tensor) -> None:
-        into[name] = out if out.ndim == 2 else out.flatten(2).mean(dim=2)
 
-    handle = layer.register_forward_hook(keep)
-    try:
-        yield
-    finally:
-        handle.remove()
+def _flat(features: Tensor) -> Tensor:
+    """(sample, unit): averaged over all but samples and channels."""
+    return features if features.ndim == 2 else features.flatten(2).mean(dim=2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -72,6 +72,8 @@ class LiveCollective:
     """Holds all parameters; is in evaluation mode while it is measured."""
     absences: tuple[str, ...] = ()
     """Those of `ABSENCES` that it can do."""
+    hands_over: Literal["pooled", "individual"] = "pooled"
+    """What of its outputs a stream gives to the others: gradients are by that."""
     rule: str | None = None
     """How the streams' logits make the collective's where that is all: mean_probability, mean_logit or vote."""
 

@@ -35,7 +35,7 @@ class Recorded:
 
 
 def collective_labels(
-    collective: LiveCollective, absences: Sequence[str] = (), *, permutations: int = 32, seed: int = 0
+    collective: LiveCollective, absences: Sequence[str] = (), *, orders: int | None = None, seed: int = 0
 ) -> dict[str, list[str]]:
     """The names along `stream` and `coalition`, for `Recorder(labels=...)`.
 
@@ -48,9 +48,7 @@ def collective_labels(
     labels = {"stream": list(collective.streams)}
     if absences:
         labels["coalition"] = [
-            label_of(how, row)
-            for how in absences
-            for row in coalitions_of(len(collective.streams), how, permutations, seed)
+            label_of(how, row) for how in absences for row in coalitions_of(len(collective.streams), how, orders, seed)
         ]
     return labels
 
@@ -62,7 +60,7 @@ def record_collective(
     *,
     absences: Sequence[str] = (),
     gradients: bool = False,
-    permutations: int = 32,
+    orders: int | None = None,
     batch_size: int = 256,
     seed: int = 0,
 ) -> Recorded:
@@ -97,14 +95,14 @@ def record_collective(
     4
     """
     each = [collective] if isinstance(collective, LiveCollective) else list(collective)
-    check_recorder(recorder, each, absences, permutations, seed)
+    check_recorder(recorder, each, absences, orders, seed)
     data = read_sets(sets)
     found = collected(
         each,
         data,
         absences=absences,
         gradients=gradients,
-        permutations=permutations,
+        orders=orders,
         batch_size=batch_size,
         seed=seed,
     )
@@ -135,7 +133,7 @@ def collected(
     *,
     absences: Sequence[str],
     gradients: bool,
-    permutations: int,
+    orders: int | None,
     batch_size: int,
     seed: int,
     only: Sequence[str] | None = None,
@@ -171,7 +169,7 @@ def collected(
                         one,
                         samples,
                         how,
-                        permutations=permutations,
+                        orders=orders,
                         batch_size=batch_size,
                         seed=seed,
                         progress=progress,
@@ -179,14 +177,15 @@ def collected(
                     for how in absences
                 ]
                 right[name].append(np.concatenate([game.correct for game in games], axis=1).astype(np.uint8))
-                likely[name].append(np.concatenate([game.log_likelihood for game in games], axis=1))
+                logs = np.concatenate([game.log_likelihood for game in games], axis=1)
+                likely[name].append(logs.astype(np.float32))
         arrays["coalition_correct"] = _by_set(right, data, longest)
         arrays["coalition_log_likelihood"] = _by_set(likely, data, longest)
     return Collected(arrays, passed_over)
 
 
 def check_recorder(
-    recorder: Recorder, each: Sequence[LiveCollective], absences: Sequence[str], permutations: int, seed: int
+    recorder: Recorder, each: Sequence[LiveCollective], absences: Sequence[str], orders: int | None, seed: int
 ) -> None:
     """Refuse a recorder with another number of repeats, or without the names of streams and coalitions."""
     if len(each) != recorder.repeats:
@@ -195,7 +194,7 @@ def check_recorder(
         raise WaterjarError(f"repeats have the streams {[one.streams for one in each]}: expected the same in all")
     for how in absences:
         each[0].check(how)
-    wanted = collective_labels(each[0], absences, permutations=permutations, seed=seed)
+    wanted = collective_labels(each[0], absences, orders=orders, seed=seed)
     there = read_root(recorder.path)["attributes"].get("labels", {})
     for dim, names in wanted.items():
         if there.get(dim) != names:
