@@ -61,9 +61,11 @@ catalogue: $(VENV)/.dev
 slow: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m slow
 
-# Against foreign reference implementations.
+# Against foreign reference implementations. torchattacks asks for a requests of 2021, which nothing else here can have:
+# it comes without what it asks for.
 oracle: $(VENV)/.dev
 	$(PIP) --editable '.[oracle]'
+	$(PIP) --no-deps torchattacks==3.5.1
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m oracle
 
 # The core alone, in an environment of its own: it must install and work without torch and matplotlib.

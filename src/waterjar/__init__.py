@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from waterjar.run.codec import Storage
     from waterjar.run.examples import judge_examples
     from waterjar.run.formats._accuracy_matrix import from_accuracy_matrix
+    from waterjar.run.formats._logits import from_logits
+    from waterjar.run.formats._voting import from_voting
     from waterjar.run.formats.csv import from_csv, to_csv
     from waterjar.run.reader import Run, open_run
     from waterjar.run.recorder import Recorder
@@ -32,6 +34,8 @@ __all__ = [
     "create_study",
     "from_accuracy_matrix",
     "from_csv",
+    "from_logits",
+    "from_voting",
     "judge_examples",
     "masked",
     "missing",
@@ -50,6 +54,8 @@ _HOME = {
     "create_study": "run.study",
     "from_accuracy_matrix": "run.formats._accuracy_matrix",
     "from_csv": "run.formats.csv",
+    "from_logits": "run.formats._logits",
+    "from_voting": "run.formats._voting",
     "judge_examples": "run.examples",
     "masked": "run.rows",
     "missing": "run.schema",

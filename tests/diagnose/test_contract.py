@@ -31,6 +31,14 @@ from waterjar.diagnose.result import Result
 """
 ABOUT = 'long_name="a number", formula="f", citation="a stranger",'
 FILES = {
+    "collective": f"""
+from waterjar.diagnose.collective import Fingerprints
+
+@metric("longest", family="collective", {ABOUT} needs=("streams",), range=(0, np.inf), summary="longest_final")
+def longest(prints: Fingerprints) -> Result:
+    found = np.linalg.norm(prints.values, axis=1).max()
+    return Result.missing("not_a_number") if np.isnan(found) else Result(float(found))
+""",
     "continual": f"""
 from waterjar.diagnose.continual import TaskCurves
 
@@ -75,6 +83,13 @@ from waterjar.diagnose.plasticity import Representation
 @metric("largest", family="plasticity", {ABOUT} needs=("features",), summary="largest_final")
 def largest(features: Representation) -> Result:
     return features.missing or Result(float(features.features.max()), n=len(features.features))
+""",
+    "robustness": f"""
+from waterjar.diagnose.robustness import RobustnessProbe
+
+@metric("clean_left", family="robustness", {ABOUT} needs=("probes/robustness",), summary="clean_left_final")
+def clean_left(probe: RobustnessProbe) -> Result:
+    return probe.clean
 """,
     "rigidity": f"""
 from waterjar.diagnose.rigidity import Pair

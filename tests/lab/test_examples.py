@@ -107,6 +107,21 @@ def test_the_margin_is_that_of_the_recorded_weights(recorded: waterjar.Run, glyp
     np.testing.assert_allclose(own["margin"].values[-1], expected, rtol=2e-3, atol=2e-3)  # half floats
 
 
+def test_outputs_are_the_logits_of_the_examples(glyphs: ImageData, tmp_path: Path) -> None:
+    """Their margins are those that are recorded, and nothing else changes."""
+    plain = einstellung(tmp_path / "plain", glyphs, examples=True)
+    run = einstellung(tmp_path / "with", glyphs, examples=True, outputs=True)
+    assert set(run.groups) - set(plain.groups) == {"outputs"}
+    examples, outputs = run.load("examples").isel(repeat=0), run.load("outputs").isel(repeat=0)
+    np.testing.assert_array_equal(examples["correct"].values, plain.load("examples")["correct"].values[:, 0])
+    label, logits = examples["label"].values, outputs["logits"].values.astype(float)[-1]
+    others = np.where(np.arange(logits.shape[1]) == label[:, None], -np.inf, logits).max(1)
+    margin = logits[np.arange(len(label)), label] - others
+    np.testing.assert_allclose(examples["margin"].values[-1], margin, rtol=2e-3, atol=4e-3)
+    with pytest.raises(ValueError, match="outputs are those of examples"):
+        Recording(outputs=True)
+
+
 def test_scenarios_have_the_same_examples(recorded: waterjar.Run, glyphs: ImageData, tmp_path: Path) -> None:
     other = einstellung(tmp_path, glyphs, "scratch_t2", examples=True, train_examples=5).load("examples")
     for name in ("eval_set", "sample", "label", "sample_index", "task"):

@@ -142,7 +142,8 @@ class ExampleRecording(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        known = ExampleRecording.model_fields
+        fields = type(self).model_fields
+        known = {name: fields[name] for name in ("examples", "train_examples", "outputs") if name in fields}
         plain: dict[str, Any] = serialise(self)
         return {key: value for key, value in plain.items() if key not in known or value != known[key].default}
 
@@ -159,6 +160,14 @@ class Recording(ExampleRecording):
     samples: Count = 100
     """Images of each evaluation set whose features are kept; the same ones all along."""
     class_accuracy: bool = True
+    outputs: bool = False
+    """With `examples`, the logits of all of them as well, `every` so many epochs: seeds then make an ensemble."""
+
+    @model_validator(mode="after")
+    def _outputs_are_of_examples(self) -> Self:
+        if self.outputs and not self.examples:
+            raise ValueError("outputs are those of examples, and none are recorded: expected examples: true, too")
+        return self
 
     @field_validator("features")
     @classmethod

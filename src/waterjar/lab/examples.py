@@ -20,8 +20,8 @@ from waterjar.run.examples import judge_examples
 from waterjar.run.recorder import Recorder
 from waterjar.run.schema import TRAIN
 
-STATIC_BYTES, STEP_BYTES = 3 * 8, 1 + 2
-"""Of an example: its label, index and task; at every step whether it is right, and its margin."""
+STATIC_BYTES, STEP_BYTES, LOGIT_BYTES = 3 * 8, 1 + 2, 2
+"""Of an example: its label, index and task; at every step whether it is right, and its margin; and a logit of it."""
 
 
 def train_sets(experiment: Experiment, wanted: Recording) -> list[EvaluationSet]:
@@ -68,6 +68,16 @@ def examples_of(tallies: Mapping[str, Tally], wanted: Recording) -> dict[str, An
     """What a recorder takes, of tallies that have kept their logits; None where none are wanted."""
     if not wanted.examples:
         return None
+    logits = _logits(tallies)
+    return judge_examples(logits, {name: np.concatenate(tallies[name].labels)[None] for name in logits})
+
+
+def outputs_of(tallies: Mapping[str, Tally], wanted: Recording, epoch: int) -> dict[str, Any]:
+    """What a snapshot has of the logits of all examples; nothing where none are wanted, or none are due."""
+    due = wanted.outputs and not epoch % wanted.every
+    return {"outputs": {"logits": _logits(tallies)}} if due else {}
+
+
+def _logits(tallies: Mapping[str, Tally]) -> dict[str, Any]:
     names = [*EVAL_SETS, TRAIN] if TRAIN in tallies else list(EVAL_SETS)
-    logits = {name: np.concatenate(tallies[name].logits)[None] for name in names}
-    return judge_examples(logits, {name: np.concatenate(tallies[name].labels)[None] for name in names})
+    return {name: np.concatenate(tallies[name].logits)[None] for name in names}

@@ -17,7 +17,7 @@ from waterjar.lab.checkpoint import BEST, LAST, Position
 from waterjar.lab.config import RunConfig, resolve_device
 from waterjar.lab.data import ImageData, channel_statistics
 from waterjar.lab.evaluation import EVAL_SETS, Normalisation, Tally, evaluate, evaluation_sizes, performance
-from waterjar.lab.examples import describe_examples, examples_of, train_sets
+from waterjar.lab.examples import describe_examples, examples_of, outputs_of, train_sets
 from waterjar.lab.memory import PeakMemory
 from waterjar.lab.scenarios import Epoch, Phase, phases, plain_batches
 from waterjar.lab.snapshots import Snapshots
@@ -162,8 +162,9 @@ class Trainer:
                 "patched_images": at.patched,
             }
         values["resources"] = self._resources(images)
-        snapshot = self.snapshots.take(self.learner.network, at.epoch)
-        at.step = recorder.log(train_task=phase.name, epoch=at.epoch, snapshot=snapshot, **values)
+        snapshot = self.snapshots.take(self.learner.network, at.epoch) or {}
+        snapshot |= outputs_of(tallies, self.config.recording, at.epoch)
+        at.step = recorder.log(train_task=phase.name, epoch=at.epoch, snapshot=snapshot or None, **values)
         if epoch is not None and phase.name in ("t2", JOINT):
             self._keep_best(tallies["t2_validation"])
 

@@ -11,8 +11,26 @@ except ModuleNotFoundError as _error:
 
     raise missing_extra("torch", "lab", "probes of live networks") from _error
 
+from waterjar.diagnose.robustness import ROBUSTNESS_VARIABLES, record_robustness, robustness_labels
+from waterjar.probe.attacks import attack, attack_flags, worst
 from waterjar.probe.hessian import sharpness
 from waterjar.probe.log import VARIABLES, record_probe
 from waterjar.probe.random_labels import RandomLabelFit, random_label_probe
+from waterjar.probe.robust import robustness
+from waterjar.probe.shifts import shift
 
-__all__ = ["VARIABLES", "RandomLabelFit", "random_label_probe", "record_probe", "sharpness"]
+__all__ = [
+    "ROBUSTNESS_VARIABLES",
+    "VARIABLES",
+    "RandomLabelFit",
+    "attack",
+    "attack_flags",
+    "random_label_probe",
+    "record_probe",
+    "record_robustness",
+    "robustness",
+    "robustness_labels",
+    "sharpness",
+    "shift",
+    "worst",
+]

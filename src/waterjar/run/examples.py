@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.arrays import to_numpy
-from waterjar.run.rows import Row, fit
-from waterjar.run.schema import ABSENT, TRAIN, Variable
+from waterjar.run.rows import Row, as_flags, fit
+from waterjar.run.schema import TRAIN, Variable
 
 Examples = dict[str, int]
 """Set -> how many examples of it are recorded, in the order in which they stand."""
@@ -98,9 +98,6 @@ def _stored(part: NDArray[Any], variable: Variable, name: str, dtype: str) -> ND
             raise WaterjarError(f"{name} has dtype {part.dtype}; expected whole numbers")
         return part.astype(np.int64)
     if variable.is_flag:
-        gone = np.isnan(part) if part.dtype.kind == "f" else np.zeros(part.shape, np.bool_)
-        if not np.isin(part[~gone], (0, 1)).all():
-            raise WaterjarError(f"{name}: expected True or False (1 or 0) for each example, NaN where nobody looked")
-        return np.where(gone, ABSENT, np.where(gone, 0, part)).astype(np.uint8)
+        return as_flags(part, name)
     with np.errstate(over="ignore"):  # what is beyond the dtype becomes infinite, and no training ends for it
         return part.astype(np.dtype(dtype))

@@ -15,7 +15,7 @@ from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.arrays import cast, fitting, to_numpy
 from waterjar.run.identity import text
-from waterjar.run.schema import REASONS, Missing, Variable
+from waterjar.run.schema import ABSENT, REASONS, Missing, Variable
 
 Array = NDArray[Any]
 Sizes = dict[str, int]
@@ -165,8 +165,22 @@ def snapshot_row(
         array = np.stack(parts, axis=axis)
     else:
         array = fit(to_numpy(value, name), dims, sizes, name)
+    if variable.is_flag:
+        array = as_flags(array, name)
     keep = dtype == "keep" or array.dtype.kind != "f"
     return Row(cast(array, "keep" if keep else dtype, name), None, dims, variable)
+
+
+def as_flags(array: Array, name: str) -> Array:
+    """Yes or no per sample in bytes; ABSENT where nobody looked, which is NaN in floats.
+
+    >>> as_flags(np.array([1.0, np.nan]), "correct")
+    array([  1, 255], dtype=uint8)
+    """
+    gone = np.isnan(array) if array.dtype.kind == "f" else array == ABSENT
+    if not np.isin(array[~gone], (0, 1)).all():
+        raise WaterjarError(f"{name}: expected True or False (1 or 0) for each example, NaN where nobody looked")
+    return np.where(gone, ABSENT, np.where(gone, 0, array)).astype(np.uint8)
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,8 @@ GROUPS: dict[str, dict[str, Variable]] = {
         "map": Variable((*_SAMPLE, "row", "column"), "how much each place of the image counts"),
     },
     "streams": {
-        "logits": Variable((*_SAMPLE, "stream", "class"), "logits of each stream"),
+        "logits": Variable((*_SAMPLE, "stream", "class"), "logits of each stream, among the others"),
+        "isolated_logits": Variable((*_SAMPLE, "stream", "class"), "logits of each stream with no other stream around"),
         "collective_logits": Variable((*_SAMPLE, "class"), "logits of the collective"),
         "pooled": Variable((*_SAMPLE, "stream", "unit"), "pooled features of each stream"),
         "route_index": Variable((*_SAMPLE, "stream", "slot", "route"), "which routes each slot takes, the first first"),
@@ -200,6 +201,18 @@ GROUPS: dict[str, dict[str, Variable]] = {
         "fingerprint": Variable(("snapshot", "repeat", "stream", "component"), "fingerprint of each stream"),
         "affinity": Variable((*_SAMPLE, "stream", "anchor"), "affinity of each stream to each anchor, by the input"),
         "anchor_affinity": Variable(("snapshot", "repeat", "stream", "anchor"), "the same where no input changes it"),
+        "coalition_correct": Variable(
+            (*_SAMPLE, "coalition"), "whether the sample is right with only some streams present", is_flag=True
+        ),
+        "coalition_log_likelihood": Variable(
+            (*_SAMPLE, "coalition"), "log-likelihood of the label with only some streams present", "nat", "higher"
+        ),
+        "gradient_norm": Variable(
+            (*_SAMPLE, "stream"), "norm of the gradient of the sample's loss by the pooled output of each stream"
+        ),
+        "parameters": Variable(("repeat",), "parameters of the whole collective"),
+        "trainable_parameters": Variable(("repeat",), "parameters of the collective that are trained"),
+        "stream_parameters": Variable(("repeat", "stream"), "parameters of each stream"),
     },
     "probe_samples": {
         "label": Variable(("repeat", "eval_set", "sample"), "label of the sample"),

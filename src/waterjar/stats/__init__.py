@@ -25,6 +25,7 @@ from waterjar.stats.intervals import Interval, Summary, mean_interval, summarise
 from waterjar.stats.mcnemar import mcnemar_p
 from waterjar.stats.power import SeedsNeeded, detectable_correlation, detectable_difference, power_of, seeds_needed
 from waterjar.stats.samples import Pairs, pair_by_seed
+from waterjar.stats.shares import mean_share_interval, paired_share_difference, share_interval
 from waterjar.stats.survival import (
     RestrictedMean,
     RestrictedMeanDifference,
@@ -62,12 +63,15 @@ __all__ = [
     "kaplan_meier",
     "mcnemar_p",
     "mean_interval",
+    "mean_share_interval",
     "pair_by_seed",
+    "paired_share_difference",
     "power_of",
     "probability_of_improvement",
     "restricted_mean",
     "restricted_mean_difference",
     "seeds_needed",
+    "share_interval",
     "smallest_exact_p",
     "summarise",
     "tost",

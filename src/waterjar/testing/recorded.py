@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from waterjar.run.examples import judge_examples
 from waterjar.run.recorder import Recorder
 from waterjar.run.study import Study, create_study, open_study
+from waterjar.testing import robust_probes
+from waterjar.testing.streams import COALITIONS, STREAMS, SmallStreams
 
 SEEDS = (3, 1, 2)
 _ROLES = (
@@ -38,7 +40,8 @@ def small_study(
     """Record a baseline and a learner, a run per seed, with all that our families read.
 
     Two tasks, ten evaluation sets, single examples, experts, features of two layers with labels, weights, gradient
-    norms, probes and resources. Of the seed `broken` every number from the epoch `since` of a task on is NaN.
+    norms, probes, those of robustness, too, resources and the streams of a collective. Of the seed `broken` every
+    number from the epoch `since` of a task on is NaN.
     """
     place = Path(folder)
     create_study(place, {"analysis": {"baseline": "scratch_t2"}})
@@ -54,11 +57,15 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
     labels = np.tile(np.arange(_SAMPLES) % _CLASSES, (1, len(_SETS), 1))
     centres = np.random.default_rng(0).normal(size=(_CLASSES, _UNITS)) * 2
     classes = [f"class {i}" for i in range(_CLASSES)]
+    streams = SmallStreams(seed, scenario, labels[0])
     rows = [(task, epoch) for task in ("t1", "t2") for epoch in range(_EPOCHS + 1)]
     with Recorder(
         path, config, seeds=[seed], eval_sets=_SETS, tasks=["t1", "t2"], classes=classes, provenance=False,
+        variables=robust_probes.VARIABLES,
+        labels={"stream": STREAMS, "coalition": COALITIONS, **robust_probes.probe_labels()},
     ) as recorder:  # fmt: skip
         recorder.once("probe_samples", label=labels)
+        recorder.once("streams", parameters=[30_000], trainable_parameters=[20_000], stream_parameters=[[10_000] * 3])
         recorder.once("examples", **_examples(labels[:, 0]))
         for place, (task, epoch) in enumerate(rows if scenario == "sequential" else rows[_EPOCHS + 1 :]):
             gone = np.nan if broken is not None and epoch >= broken else 0.0
@@ -85,11 +92,16 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
                     "seconds": 1.0 + rng.random() + gone, "images": 10 + gone, "flops": 1e9 + gone,
                     "peak_memory": 1e8 + gone, "peak_device_memory": 1e7 + gone, "buffer_bytes": 1e6 + gone,
                 },
-                snapshot={"features": layers, "weights": {name: value + gone for name, value in weights.items()}},
+                snapshot={
+                    "features": layers, "weights": {name: value + gone for name, value in weights.items()},
+                    "streams": streams.snapshot(place, high, gone),
+                },
             )  # fmt: skip
             found = 1.0 + place + rng.random() + gone
             for name in _PROBES:
                 recorder.probe(name, found)
+            if (task, epoch) == rows[-1]:  # they take their time
+                robust_probes.record_probes(recorder, rng, gone)
 
 
 def _examples(labels: NDArray[np.int64]) -> dict[str, dict[str, NDArray[np.int64]]]:

@@ -124,6 +124,7 @@ RECORDED: dict[str, dict[str, Changed]] = {
         "recording.class_accuracy": Changed(False),
         "recording.examples": Changed(True),
         "recording.train_examples": Changed(2, {"recording.examples": True}),
+        "recording.outputs": Changed(True, {"recording.examples": True}),
         "sweep": Changed({"shortcut.rate": [0.5, 1.0]}),
     },
     "binary": {

@@ -13,6 +13,8 @@ from waterjar.diagnose.labelled import stamp
 from waterjar.diagnose.registry import families
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
+from waterjar.testing import robust_probes
+from waterjar.testing.streams import COALITIONS, STREAMS, SmallStreams
 
 SETS = {"t1_all": 0, "t2_all_normal": 1, "t2_shortcut_normal": 1, "t2_shortcut_masked": 1, "t2_validation": 1}
 CENTRES = np.repeat(np.random.default_rng(3).normal(size=(3, 12)) * 5, 4, axis=0)
@@ -28,14 +30,21 @@ def whole_run(
     value: float = 0.8,
     names: Sequence[str] = ("t1", "t2"),
 ) -> Path:
-    """A run with everything a figure may ask for: accuracies and examples of five sets, costs, features, weights."""
+    """A run with everything a figure may ask for: accuracies and examples of five sets, costs, features, weights, the
+    streams of a collective, probes of robustness.
+    """
     rng = np.random.default_rng([seed, len(learner)])
     config = {"method": learner, "scenario": scenario, "data": "toys", "seed": seed}
+    labels = np.tile(np.repeat([0, 1, 2], 4), (len(SETS), 1))
+    streams = [f"{name} {names[0]}" if names[0] != "t1" else name for name in STREAMS]  # odd tasks, odd streams
     phases = names if scenario == "sequential" else names[1:]
     with waterjar.Recorder(
-        path, config, seeds=[seed], eval_sets=SETS, tasks=list(names), classes=["x", "y"], provenance=False
-    ) as recorder:
-        recorder.once("probe_samples", label=np.tile(np.repeat([0, 1, 2], 4), (1, len(SETS), 1)))
+        path, config, seeds=[seed], eval_sets=SETS, tasks=list(names), classes=["x", "y", "z"], provenance=False,
+        variables=robust_probes.VARIABLES,
+        labels={"stream": streams, "coalition": COALITIONS, **robust_probes.probe_labels()},
+    ) as recorder:  # fmt: skip
+        recorder.once("probe_samples", label=labels[None])
+        small = SmallStreams(seed, learner, labels)
         for task in phases:
             for epoch in range(epochs):
                 risen = value * (task == names[1]) * epoch / max(1, epochs - 1) + 0.01 * rng.random()
@@ -51,9 +60,20 @@ def whole_run(
                     snapshot={
                         "features": {"late": np.abs(rng.normal(size=(len(SETS), 12, 12))) + CENTRES},
                         "weights": {"w": rng.normal(size=(4, 3))},
+                        **streams_at(small, epoch, risen, 0.0 * value, ends=epoch in (0, epochs - 1)),
                     },
                 )
+        robust_probes.record_probes(recorder, rng, 0.0 * value)
     return path
+
+
+def streams_at(
+    small: SmallStreams, epoch: int, risen: float, gone: float, *, ends: bool
+) -> dict[str, dict[str, np.ndarray]]:
+    """What streams say, at the ends of a task alone: their metrics take the most time."""
+    if not ends:
+        return {}
+    return {"streams": {name: array[None] for name, array in small.snapshot(epoch, risen, gone).items()}}
 
 
 def measured(study: waterjar.Study, leave_out: Sequence[str] = ()) -> Diagnosis:

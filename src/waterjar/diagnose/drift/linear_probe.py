@@ -30,6 +30,16 @@ def linear_probe_accuracy(features: ArrayLike, labels: ArrayLike, *, ridge: floa
     >>> float(linear_probe_accuracy([[1.0], [1.1], [-1.0], [-1.2]], [0, 0, 1, 1]))
     1.0
     """
+    right = left_out_right(features, labels, ridge=ridge)
+    return right if isinstance(right, Result) else Result(float(np.mean(right)), n=len(right))
+
+
+def left_out_right(features: ArrayLike, labels: ArrayLike, *, ridge: float = 0.01) -> NDArray[np.bool_] | Result:
+    """(sample,): whether the probe of all other samples is right about each; or why that cannot be told.
+
+    >>> left_out_right([[1.0], [1.1], [-1.0], [-1.2]], [0, 0, 1, 1]).tolist()
+    [True, True, True, True]
+    """
     if not ridge > 0.0:
         raise WaterjarError(f"ridge={ridge}: expected a number above 0")
     cloud = Cloud.of(features)
@@ -53,7 +63,8 @@ def linear_probe_accuracy(features: ArrayLike, labels: ArrayLike, *, ridge: floa
         rest = y - y.mean(axis=0) - x @ (solved @ y)
         left = 1.0 - 1.0 / n - np.einsum("su,us->s", x, solved)
     told = (y - rest / left[:, None]).argmax(axis=1)
-    return Result(float(np.mean(told == members)), n=n)
+    found: NDArray[np.bool_] = told == members
+    return found
 
 
 def _factor(gram: NDArray[np.float64], penalty: float) -> Any:

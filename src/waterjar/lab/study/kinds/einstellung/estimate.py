@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from waterjar.lab.data import ImageData, to_cache
 from waterjar.lab.evaluation import evaluation_sets
-from waterjar.lab.examples import STATIC_BYTES, STEP_BYTES, count_examples
+from waterjar.lab.examples import LOGIT_BYTES, STATIC_BYTES, STEP_BYTES, count_examples
 from waterjar.lab.scenarios import phases
 from waterjar.lab.study.job import Job, checkpoints_of
 from waterjar.lab.study.kinds import Cost, Run
@@ -114,7 +114,8 @@ def cost(job: Job, data: ImageData, tried: Rehearsals) -> Cost:
     there = allotted(job.path) + allotted(checkpoints_of(job.path))
     size = more.rest + more.best
     size += sum(_grown(array, {"step": len(steps), "snapshot": snapshots}, samples) for array in more.arrays)
-    size += count_examples(experiment, job.config.recording) * (STATIC_BYTES + STEP_BYTES * len(steps))
+    outputs = LOGIT_BYTES * experiment.n_classes * snapshots if job.config.recording.outputs else 0
+    size += count_examples(experiment, job.config.recording) * (STATIC_BYTES + STEP_BYTES * len(steps) + outputs)
     return Cost(fixed + sum(steps[look(job).steps :]), max(0, size - there), more.last)
 
 

@@ -1,0 +1,10 @@
+"""Fingerprints of four streams, before training and at the end."""
+
+from _example_collective import collective_study
+from _example_study import target
+
+from waterjar.view import figures
+
+study = collective_study().select("method in (narrow, ensemble)")
+figure = figures.draw("fingerprint_map", study)
+figures.save(figure, target(__file__), dpi=80)

@@ -1,0 +1,43 @@
+"""Is the collective better than the best that a linear probe reads of one stream?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from waterjar.diagnose.collective.best import ratio_with_bounds, versus
+from waterjar.diagnose.collective.inputs import StreamOutputs
+from waterjar.diagnose.collective.probing import probed
+from waterjar.diagnose.registry import Beside, metric
+from waterjar.diagnose.result import Result
+
+_BESIDE = {
+    "emergence_ratio_probe_low": Beside((), "emergence ratio against probes: lower bound over samples"),
+    "emergence_ratio_probe_high": Beside((), "emergence ratio against probes: upper bound over samples"),
+    "individual_accuracy_probe": Beside(("stream",), "accuracy of a linear probe of each stream's features"),
+}
+
+
+@metric(
+    "emergence_ratio_probe",
+    family="collective",
+    long_name="emergence ratio against linear probes of each stream's features",
+    formula="acc(collective) / max over streams of acc(ridge probe of its pooled features)",
+    direction="higher",
+    range=(0, np.inf),
+    citation="Alain & Bengio 2017, Understanding intermediate layers using linear classifier probes",
+    needs=("streams/pooled", "streams/collective_logits", "probe_samples/label"),
+    summary="emergence_ratio_probe_final",
+    beside=_BESIDE,
+    made_of=("collective_accuracy",),
+)
+def _measure(
+    outputs: StreamOutputs, *, ridge: float, resamples: int, confidence: float, seed: int
+) -> tuple[Result, dict[str, Result]]:
+    read = probed(outputs, ridge=ridge)
+    if isinstance(read, Result):
+        each = Result.of(np.full(len(outputs.names), np.nan), read.code)
+        return read, dict(zip(_BESIDE, (read, read, each), strict=True))
+    right, best = read
+    found = versus(outputs, right, best, resamples=resamples, seed=seed)
+    ratio, low, high = ratio_with_bounds(found, confidence)
+    return ratio, dict(zip(_BESIDE, (low, high, Result.of(right.mean(0), n=len(right))), strict=True))

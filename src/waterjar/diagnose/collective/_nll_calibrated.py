@@ -1,0 +1,48 @@
+"""Negative log-likelihood of the collective after temperature scaling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from waterjar.diagnose.collective.calibration import calibrated_nll
+from waterjar.diagnose.collective.inputs import StreamOutputs
+from waterjar.diagnose.registry import Beside, metric
+from waterjar.diagnose.result import NOT_A_NUMBER, Result
+
+_BESIDE = {"temperature": Beside((), "temperature of the collective's logits with the lowest NLL")}
+
+
+@metric(
+    "nll_calibrated",
+    family="collective",
+    long_name="negative log-likelihood of the collective after temperature scaling of its averaged output",
+    formula="- mean over samples of log softmax(logits / T)[label], T fitted on validation data, or cross-fitted",
+    units="nat",
+    direction="lower",
+    range=(0, np.inf),
+    citation="Guo et al. 2017, On calibration of modern neural networks; Ashukha et al. 2020",
+    needs=("streams/collective_logits", "probe_samples/label"),
+    summary="nll_calibrated_final",
+    matters=4,
+    beside=_BESIDE,
+)
+def _measure(outputs: StreamOutputs, *, seed: int) -> tuple[Result, dict[str, Result]]:
+    found = calibrated(outputs, seed)
+    if isinstance(found, Result):
+        return found, dict.fromkeys(_BESIDE, found)
+    loss, temperature = found
+    return Result.of(loss, NOT_A_NUMBER), {"temperature": Result(temperature)}
+
+
+def calibrated(outputs: StreamOutputs, seed: int) -> tuple[float, float] | Result:
+    """The number, and the temperature; or why there is none."""
+    if outputs.scored is not None:
+        return outputs.scored
+    test, other = outputs.test, outputs.validation
+    assert test.collective is not None and test.labels is not None
+    fitted = None
+    if other is not None and other.collective is not None and other.labels is not None and len(other.labels):
+        fitted = (other.collective, other.labels)
+    elif len(test.labels) < 2:
+        return Result.missing("undefined", "a temperature needs samples beside those that are scored")
+    return calibrated_nll(test.collective, test.labels, fitted, seed=seed)

@@ -1,0 +1,164 @@
+"""What metrics of collectives read: outputs of streams, routing, fingerprints, affinities, coalitions, the course."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterjar.diagnose.collective.answers import NOT_NUMBERS, Answers, Array, Labels, by_stream, numbered
+from waterjar.diagnose.result import Floats, Result
+
+ABSENCES = ("removed", "zeroed", "resampled")
+"""How a stream is absent: the collective is made without it, its output is zero, or that of another sample."""
+
+NO_COLLECTIVE = Result.missing(
+    "not_recorded", "logits of the collective were not recorded, and rule= does not say how streams make one"
+)
+NO_STREAMS = Result.missing("not_recorded", "logits of the streams were not recorded")
+
+
+@dataclass(frozen=True, eq=False)
+class Control:
+    """What a deep ensemble of the baseline reaches with 1, 2, ... members: mean over its subsets and its seeds."""
+
+    nll: Floats
+    """(member,): calibrated negative log-likelihood with so many members."""
+    missing: Result | None = None
+    """Why there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class StreamOutputs:
+    """One snapshot of one repeat: what streams and collective answer on the sets that are scored, and beside them."""
+
+    names: Sequence[str]
+    """(stream,)."""
+    test: Answers
+    validation: Answers | None = None
+    """Where the best stream is chosen, and a temperature fitted."""
+    probe: Answers | None = None
+    """Where linear probes are trained; None: leave one out of the scored samples."""
+    rule: str | None = None
+    """How the outputs of streams make those of the collective; None where no rule does."""
+    parameters: float | None = None
+    trainable_parameters: float | None = None
+    control: Control | None = None
+
+    @property
+    def scored(self) -> Result | None:
+        """Why the collective cannot be scored; None where it can."""
+        if self.test.lacking is not None:
+            return self.test.lacking
+        if self.test.collective is None:
+            return NO_COLLECTIVE
+        return NOT_NUMBERS if np.isnan(self.test.collective_right).any() else None
+
+    @property
+    def compared(self) -> Result | None:
+        """Why streams cannot be scored; None where at least one can."""
+        if self.test.lacking is not None:
+            return self.test.lacking
+        if self.test.logits is None:
+            return NO_STREAMS
+        return None if self.alive.any() else NOT_NUMBERS
+
+    @cached_property
+    def alive(self) -> NDArray[np.bool_]:
+        """(stream,): streams whose logits are numbers throughout; the others are passed over, and it is said."""
+        assert self.test.logits is not None
+        found = numbered(self.test.logits)
+        if self.validation is not None and self.validation.logits is not None:
+            found = found & numbered(self.validation.logits)
+        return found
+
+    @cached_property
+    def accuracies(self) -> Result:
+        """(stream,): accuracy of each stream."""
+        return by_stream(self.test.right)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """(sample, stream, class): of the streams that are numbers."""
+        found: Floats = np.exp(self.test.log_probabilities[:, self.alive])
+        return found
+
+    @cached_property
+    def predictions(self) -> NDArray[np.int64]:
+        """(sample, stream): answers of the streams that are numbers."""
+        assert self.test.logits is not None
+        found: NDArray[np.int64] = self.test.logits[:, self.alive].argmax(-1)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """One snapshot of one repeat: where every slot of every stream sends each sample, and with which weight."""
+
+    names: Sequence[str]
+    weights: Floats
+    """(sample, stream, slot, route)."""
+    targets: NDArray[np.int64] | None
+    """(sample, stream, slot, route): where a route goes, -1 for nowhere; None where it was not recorded."""
+    labels: Labels | None
+    """(sample,)."""
+    n_targets: int
+    """How many places routes may go to."""
+
+    @property
+    def missing(self) -> Result | None:
+        """Why nothing can be said of it; None where something can."""
+        if not self.weights.size:
+            return Result.missing("empty_set", "the scored sets have no sample")
+        return None if self.alive.any() else NOT_NUMBERS
+
+    @cached_property
+    def alive(self) -> NDArray[np.bool_]:
+        """(stream,): streams whose weights are numbers, none of them negative."""
+        return ~np.asarray(np.isnan(self.weights).any((0, 2, 3)))
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprints:
+    """One snapshot of one repeat: (stream, component)."""
+
+    names: Sequence[str]
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Affinities:
+    """One snapshot of one repeat: how much each stream takes of each anchor."""
+
+    names: Sequence[str]
+    values: Floats
+    """(sample, stream, anchor); one sample where no input changes it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coalitions:
+    """One snapshot of one repeat: coalitions of streams, by how the others are absent."""
+
+    names: Sequence[str]
+    absences: Mapping[str, Any]
+    """removed, zeroed, resampled -> a game; only those that there are."""
+    gradient_norm: Array | None = None
+    """(sample, stream)."""
+    missing: Result | None = None
+    """Why there is none at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """One repeat: numbers over its snapshots."""
+
+    epochs: Floats
+    """(snapshot,): epochs since the start."""
+    emergence: Result
+    """(snapshot,): emergence ratio."""
+    routing_entropy: Result
+    """(snapshot,): normalised routing entropy."""

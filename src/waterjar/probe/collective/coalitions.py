@@ -1,0 +1,156 @@
+"""What a collective answers with only some of its streams: which samples are right, and how likely it finds the label.
+
+Streams are run once. A coalition then costs a row of a matrix product (independent streams under a rule), the fusion
+(streams of a model that do not depend on each other), or all but the encoders (coupled streams).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from waterjar.errors import WaterjarError
+from waterjar.probe.collective.live import LiveCollective, Present
+from waterjar.probe.collective.samples import samples_of
+from waterjar.probe.collective.still import measured
+
+MOST_EXACT = 8
+"""Up to so many streams all coalitions are run; beyond, arcs of streams set in random circles."""
+USUAL = 512
+"""About as many coalitions of more streams, unless it is said how many circles."""
+
+Ticks = Callable[[int, int], None]
+"""Told after every batch: how many are done, of how many."""
+
+
+@dataclass(frozen=True)
+class Coalitions:
+    """Who was present, and what the collective then answered."""
+
+    labels: tuple[str, ...]
+    """`<absence>:<bits>` of each coalition, a bit per stream in order, 1 = present."""
+    correct: NDArray[np.bool_]
+    """(sample, coalition)."""
+    log_likelihood: NDArray[np.float64]
+    """(sample, coalition): log of the probability of the label, in nats; -inf where it is 0."""
+
+    def accuracy(self) -> dict[str, float]:
+        """Of each coalition, by its label."""
+        return dict(zip(self.labels, self.correct.mean(axis=0).tolist(), strict=True))
+
+
+def coalitions(
+    collective: LiveCollective,
+    data: Any,
+    how: str = "removed",
+    *,
+    present: Present | None = None,
+    orders: int | None = None,
+    batch_size: int = 256,
+    seed: int = 0,
+    progress: Ticks | None = None,
+) -> Coalitions:
+    """Run the collective with every coalition of its streams.
+
+    Of up to 8 streams, all coalitions. Of more, streams are set in a circle at random, `orders` times, and the arcs of
+    each circle are run: these are the prefixes of that order, of its rotations and of their reverses, so that every
+    stream joins coalitions of every size equally often. The empty coalition of `removed` is left out:
+    nobody is left to answer. resampled takes what all absent streams say about one other sample, a random cycle through
+    all samples.
+    The model is left as it was (see `still.measured`).
+
+    Parameters
+    ----------
+    data : (inputs, labels), a data set or a loader.
+    how : removed, zeroed or resampled.
+    present : (coalition, stream), to run these and no others.
+
+    >>> from waterjar.probe.collective import adapt
+    >>> sure = torch.nn.Linear(2, 2, bias=False)
+    >>> _ = torch.nn.init.eye_(sure.weight)
+    >>> pair = adapt({"right": sure, "silent": torch.nn.Linear(2, 2)}, rule="mean_logit")
+    >>> found = coalitions(pair, (5 * torch.eye(2), [0, 1]), "removed")
+    >>> found.labels, found.correct[:, 1]
+    (('removed:01', 'removed:10', 'removed:11'), array([ True,  True]))
+    """
+    collective.check(how)
+    samples = samples_of(data)
+    bits = (
+        coalitions_of(len(collective.streams), how, orders, seed) if present is None else _checked(present, collective)
+    )
+    if how == "removed" and not bits.any(axis=1).all():
+        raise WaterjarError("removed: the empty coalition has nobody to answer")
+    others = samples.others(seed) if how == "resampled" else None
+    correct = np.zeros((len(samples), len(bits)), np.bool_)
+    likelihood = np.zeros((len(samples), len(bits)))
+    batches = list(samples.batches(batch_size))
+    with measured(collective.module, seed) as device:
+        for done, rows in enumerate(batches, start=1):
+            kept = collective.prepare(samples.rows(rows, device))
+            donors = None if others is None else collective.prepare(samples.rows(others[rows], device))
+            targets = torch.from_numpy(samples.labels[rows]).to(device)
+            for column, logits in enumerate(collective.answers(kept, bits, how, donors)):
+                correct[rows, column], likelihood[rows, column] = judge(logits, targets)
+            if progress is not None:
+                progress(done, len(batches))
+    return Coalitions(tuple(label_of(how, row) for row in bits), correct, likelihood)
+
+
+def judge(logits: Tensor, targets: Tensor) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Whether each sample is right, and the log-likelihood of its label; NaN logits are never right.
+
+    >>> judge(torch.tensor([[0.0, 0.0]]), torch.tensor([0]))
+    (array([ True]), array([-0.69314718]))
+    """
+    if int(targets.max()) >= logits.shape[1]:
+        raise WaterjarError(f"label {int(targets.max())}, but the collective has {logits.shape[1]} classes")
+    wide = logits.double()
+    said = torch.log_softmax(wide, dim=1).gather(1, targets[:, None])[:, 0]
+    right = (wide.argmax(dim=1) == targets) & ~wide.isnan().any(dim=1)
+    return right.cpu().numpy(), said.cpu().numpy()
+
+
+def label_of(how: str, bits: NDArray[np.bool_]) -> str:
+    """`removed:101`, as in the coordinate `coalition` of a run.
+
+    >>> label_of("zeroed", np.array([True, False]))
+    'zeroed:10'
+    """
+    return f"{how}:{''.join('1' if bit else '0' for bit in bits)}"
+
+
+def coalitions_of(streams: int, how: str, orders: int | None = None, seed: int = 0) -> Present:
+    """(coalition, stream): all of them up to 8 streams, else a sample; without the empty one where nobody could answer.
+
+    >>> coalitions_of(2, "zeroed").astype(int).tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    if streams <= MOST_EXACT:
+        found = [row for row in itertools.product((False, True), repeat=streams) if any(row) or how != "removed"]
+        return np.array(found, np.bool_)
+    circles = max(1, round(USUAL / (streams * (streams - 1)))) if orders is None else orders
+    if circles < 1:
+        raise WaterjarError(f"orders={orders}: expected 1 or more")
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(18,)))
+    rows = [np.ones(streams, np.bool_), *([] if how == "removed" else [np.zeros(streams, np.bool_)])]
+    for _ in range(circles):
+        circle = rng.permutation(streams)
+        for start, size in itertools.product(range(streams), range(1, streams)):
+            row = np.zeros(streams, np.bool_)
+            row[np.roll(circle, -start)[:size]] = True
+            rows.append(row)
+    return np.unique(np.array(rows), axis=0)
+
+
+def _checked(present: Sequence[Any] | Present, collective: LiveCollective) -> Present:
+    bits = np.asarray(present, np.bool_)
+    if bits.ndim != 2 or bits.shape[1] != len(collective.streams):
+        raise WaterjarError(f"present has shape {bits.shape}: expected (coalition, {len(collective.streams)} streams)")
+    return bits

@@ -1,0 +1,153 @@
+"""What a full evaluation found: one labelled result, under the keys of the seed document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from waterjar.diagnose.robustness import Robustness, attack_result, shift_result
+from waterjar.errors import WaterjarError
+from waterjar.probe.collective.failure import StreamFailure
+from waterjar.run.reader import Run
+
+KEYS = (
+    "emergence",
+    "test_acc",
+    "fingerprint_diversity",
+    "anchor_utilization",
+    "stream_contributions",
+    "robustness",
+    "params",
+    "efficiency",
+    "adversarial",
+    "stream_failure",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Mapping[str, Any]):
+    """A mapping with the keys of the seed document, made of one labelled tree of all numbers and their intervals.
+
+    | key | what |
+    |---|---|
+    | emergence | emergence_ratio, collective_acc, individual_accs (stream -> accuracy), best_individual |
+    | test_acc | accuracy of the collective on the test set |
+    | fingerprint_diversity | diversity, similarity_matrix, avg_pairwise_similarity |
+    | anchor_utilization | stream -> mean affinity to each anchor |
+    | stream_contributions | stream -> accuracy lost without it |
+    | robustness | clean, <shift> ..., avg_shifted, robustness |
+    | params, efficiency | parameters; accuracy per million of them |
+    | adversarial | clean_acc, adv_acc, robustness |
+    | stream_failure | all, without_<name> ..., half_streams |
+
+    The best stream is chosen on the validation set and everything is scored on the test set. A number that is not there
+    is NaN, a mapping that is not there is empty; `passed_over` says why, in one sentence each.
+    """
+
+    tree: xr.DataTree
+    """/collective: all metrics; /robustness: under every condition; /stream_failure."""
+    run: Run
+    """The probe run in which all of it is recorded."""
+    passed_over: Mapping[str, str]
+    values_by_key: Mapping[str, Any]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values_by_key[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_key)
+
+    def __len__(self) -> int:
+        return len(self.values_by_key)
+
+    def __repr__(self) -> str:
+        """The numbers that are asked for first, and what is not there."""
+        best = self["emergence"]
+        lines = [
+            f"collective {best['collective_acc']:.4f}, best stream {best['best_individual']:.4f}, "
+            f"rho {best['emergence_ratio']:.3f} [{self._bound('low'):.3f}, {self._bound('high'):.3f}]",
+            *(f"without {name}: {why}" for name, why in self.passed_over.items()),
+        ]
+        return "\n".join(lines)
+
+    def _bound(self, end: str) -> float:
+        return _number(self.tree["collective"].to_dataset(), f"emergence_ratio_{end}")
+
+
+def under_the_seeds_keys(
+    metrics: xr.Dataset,
+    parameters: int,
+    failure: StreamFailure | None,
+    robust: Robustness | None,
+    passed_over: dict[str, str],
+) -> dict[str, Any]:
+    """The seed's result out of metrics of the run, which has one snapshot of one repeat."""
+    streams = [str(name) for name in metrics["stream"].values] if "stream" in metrics.coords else []
+    accuracy = _number(metrics, "collective_accuracy")
+    each = _table(metrics, "individual_accuracy")
+    anchors = _table(metrics, "anchor_utilisation")
+    lost = _table(metrics, "ablation")
+    similarity = _table(metrics, "fingerprint_similarity")
+    return {
+        "emergence": {
+            "emergence_ratio": _number(metrics, "emergence_ratio"),
+            "collective_acc": accuracy,
+            "individual_accs": {} if each is None else {name: float(each.sel(stream=name)) for name in streams},
+            "best_individual": _number(metrics, "best_individual"),
+        },
+        "test_acc": accuracy,
+        "fingerprint_diversity": {
+            "diversity": _number(metrics, "fingerprint_diversity"),
+            "similarity_matrix": np.full((0, 0), np.nan) if similarity is None else similarity.values,
+            "avg_pairwise_similarity": _number(metrics, "pairwise_similarity"),
+        },
+        "anchor_utilization": {} if anchors is None else {n: anchors.sel(stream=n).values for n in streams},
+        "stream_contributions": _contributions(lost, streams, passed_over),
+        "robustness": _told(shift_result, robust, "robustness", passed_over),
+        "params": parameters,
+        "efficiency": _number(metrics, "parameter_efficiency"),
+        "adversarial": _told(attack_result, robust, "adversarial", passed_over),
+        "stream_failure": {} if failure is None else dict(failure),
+    }
+
+
+def _told(take: Any, robust: Robustness | None, key: str, passed_over: dict[str, str]) -> dict[str, float]:
+    """A part of the seed's result; empty, and said why, where its conditions were not asked for."""
+    if robust is None:
+        return {}
+    try:
+        return dict(take(robust))
+    except WaterjarError as error:
+        passed_over[key] = str(error)
+        return {}
+
+
+def _contributions(lost: xr.DataArray | None, streams: list[str], passed_over: dict[str, str]) -> dict[str, float]:
+    """Accuracy lost without each stream: removed if the collective can be run so, else zeroed, else resampled."""
+    if lost is None:
+        return {}
+    for how in lost["absence"].values:
+        own = lost.sel(absence=how)
+        if not bool(np.isnan(own).all()):
+            if how != "removed":
+                passed_over["stream_contributions"] = f"streams are {how}, since none can be removed"
+            return {name: float(own.sel(stream=name)) for name in streams}
+    return {}
+
+
+def _table(metrics: xr.Dataset, name: str) -> xr.DataArray | None:
+    """One snapshot of one repeat; None where all of it is missing."""
+    if name not in metrics:
+        return None
+    found = metrics[name]
+    found = found.isel({dim: -1 for dim in ("repeat", "snapshot") if dim in found.dims})
+    return None if bool(np.isnan(found).all()) else found
+
+
+def _number(metrics: xr.Dataset, name: str) -> float:
+    found = _table(metrics, name)
+    return np.nan if found is None else float(found)

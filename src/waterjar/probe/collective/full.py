@@ -1,0 +1,251 @@
+"""The whole suite in one call: streams, contributions, failure, shifts and attacks, recorded as a probe run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from waterjar.diagnose import collective as metrics_of
+from waterjar.diagnose.collective.answers import label_log_likelihood, right_answers
+from waterjar.diagnose.collective.best import best_stream
+from waterjar.diagnose.robustness import (
+    ROBUSTNESS_VARIABLES,
+    Robustness,
+    record_robustness,
+    robustness_labels,
+    to_dataset,
+)
+from waterjar.errors import WaterjarError
+from waterjar.probe.collective.adapt import adapt
+from waterjar.probe.collective.coalitions import MOST_EXACT
+from waterjar.probe.collective.evaluation import Evaluation, under_the_seeds_keys
+from waterjar.probe.collective.failure import StreamFailure, stream_failure
+from waterjar.probe.collective.live import LiveCollective, size_of
+from waterjar.probe.collective.record import collected, collective_labels, read_sets, record_once, say
+from waterjar.probe.collective.samples import Samples
+from waterjar.probe.collective.stages import Stages
+from waterjar.probe.collective.still import measured
+from waterjar.probe.robust import robustness
+from waterjar.run.reader import Run, open_run
+from waterjar.run.recorder import Recorder
+from waterjar.run.source import steps_of
+
+TRAIN, VAL, TEST = "train", "val", "test"
+
+
+def full_evaluation(
+    collective: Any,
+    train: Any,
+    val: Any,
+    test: Any,
+    path: str | os.PathLike[str],
+    *,
+    config: Mapping[str, Any] | None = None,
+    source: str | os.PathLike[str] | Run | None = None,
+    control: Callable[[Tensor], Tensor] | None = None,
+    normalise: tuple[Any, Any] | None = None,
+    robust: Mapping[str, Any] | None = None,
+    absences: Sequence[str] | None = None,
+    draws: int = 100,
+    orders: int | None = None,
+    batch_size: int = 256,
+    seed: int = 0,
+    progress: bool = True,
+) -> Evaluation:
+    """Evaluate a collective once, with everything it can be asked, and record it as a run at `path`.
+
+    Linear probes are trained on `train`, the best stream is chosen on `val`, everything is scored on `test`. The model
+    is left as it was. What it cannot tell is said in `passed_over`, and costs nothing else.
+
+    Parameters
+    ----------
+    collective : a `LiveCollective`, or a model that `adapt` takes.
+    train, val, test : (inputs, labels), a data set or a loader each.
+    config : of the probe run; says by default that it is a full evaluation, of which seed and model.
+    source : the sealed run of the training that this evaluates, if there is one; its last step is the one evaluated.
+    control : a matched ensemble or one wide network, inputs -> logits: robustness is compared with it, too.
+    normalise : (mean, std) by channel if inputs are normalised pixels; else they are taken for pixels.
+    robust : settings of `waterjar.probe.robustness`, as {"attacks": ["fgsm"], "severities": [3]}.
+    absences : how streams are absent in coalitions: by default all that the model can do, of more than 8 streams the
+        first of removed, zeroed and resampled.
+    draws : random halves of streams that fail.
+    progress : whether to say on standard error how far it is.
+    """
+    live = adapt(collective)
+    data = read_sets({TRAIN: train, VAL: val, TEST: test})
+    able = live.absences if len(live.streams) <= MOST_EXACT else live.absences[:1]
+    how = list(able if absences is None else absences)
+    passed_over = {name: why for name, why in live.cannot().items() if name in ("removed", "zeroed", "resampled")}
+    stages = Stages(5, shown=progress)
+    stages.begin("streams, coalitions, gradients")
+    found = collected(
+        [live],
+        data,
+        absences=how,
+        gradients=True,
+        orders=orders,
+        batch_size=batch_size,
+        seed=seed,
+        only=(TEST,),
+        progress=stages.tick,
+    )
+    passed_over |= found.passed_over
+    stages.begin("stream failure")
+    failure = _failure(live, data[TEST], draws, batch_size, seed, stages, passed_over)
+    stages.begin("shifts and attacks")
+    best = _best(live, found.arrays, data[VAL])
+    settings = {"seed": seed, "batch_size": batch_size, **(robust or {})}
+    answers = _robustness(live, best, data[TEST], control, normalise, settings, stages, passed_over)
+    stages.begin("recording")
+    labels = {**collective_labels(live, how, orders=orders, seed=seed)}
+    labels |= {} if answers is None else robustness_labels(answers)
+    labels |= {} if failure is None else {"failure": list(failure)}
+    with _recorder(path, config, source, data, labels, live, seed) as (recorder, at):
+        record_once(recorder, [live], data, passed_over)
+        recorder.log(
+            **at, performance={"accuracy": _accuracies(found.arrays, data)}, snapshot={"streams": found.arrays}
+        )
+        if answers is not None:
+            record_robustness(recorder, answers)
+        if failure is not None:
+            ends = {"accuracy": failure.accuracy, "accuracy_low": failure.low, "accuracy_high": failure.high}
+            recorder.probe("stream_failure", {name: values[None] for name, values in ends.items()})
+        say(recorder, passed_over)
+    stages.begin("measuring")
+    run = open_run(path)
+    metrics = metrics_of.measure(run, validation=VAL, test=(TEST,), probe_on=TRAIN, seed=seed)
+    told = under_the_seeds_keys(metrics, size_of(live.module), failure, answers, passed_over)
+    stages.end()
+    return Evaluation(_tree(metrics, failure, answers), run, passed_over, told)
+
+
+@contextlib.contextmanager
+def _recorder(
+    path: str | os.PathLike[str],
+    config: Mapping[str, Any] | None,
+    source: str | os.PathLike[str] | Run | None,
+    data: Mapping[str, Samples],
+    labels: dict[str, list[str]],
+    live: LiveCollective,
+    seed: int,
+) -> Iterator[tuple[Recorder, dict[str, Any]]]:
+    """A recorder for the one step of a probe run, and where in training that stands."""
+    about = {"probe": "full_evaluation", "model": type(live.module).__name__, "evaluation_seed": seed}
+    settings: dict[str, Any] = {"eval_sets": [TRAIN, VAL, TEST], "labels": labels, "variables": ROBUSTNESS_VARIABLES}
+    settings["eval_sizes"] = {name: len(one) for name, one in data.items()}
+    at: dict[str, Any] = {"epoch": 0}
+    if source is not None:
+        run = source if isinstance(source, Run) else open_run(source)
+        if len(run.seeds) != 1:
+            raise WaterjarError(f"source has {len(run.seeds)} repeats: expected one, since one model is evaluated")
+        steps = steps_of(run)
+        last = max(steps)
+        task, epoch = steps[last]
+        at = {"epoch": epoch, "train_task": task, "step": last}
+        settings |= {"source": run, "seeds": run.seeds, "tasks": run.attributes["tasks"]}
+        about["of"] = run.run_id
+    with Recorder(path, about if config is None else dict(config), **settings) as recorder:
+        yield recorder, at
+
+
+def _failure(
+    live: LiveCollective,
+    samples: Samples,
+    draws: int,
+    batch_size: int,
+    seed: int,
+    stages: Stages,
+    passed_over: dict[str, str],
+) -> StreamFailure | None:
+    """Streams at zero, as in the seed document; else as they can be absent."""
+    order = [how for how in ("zeroed", "removed", "resampled") if how in live.absences]
+    if not order:
+        passed_over["stream_failure"] = "no stream can be absent"
+        return None
+    if order[0] != "zeroed":
+        passed_over["stream_failure"] = f"streams that fail are {order[0]}: they cannot be set to zero"
+    return stream_failure(live, samples, order[0], draws=draws, batch_size=batch_size, seed=seed, progress=stages.tick)
+
+
+def _robustness(
+    live: LiveCollective,
+    best: str | None,
+    samples: Samples,
+    control: Callable[[Tensor], Tensor] | None,
+    normalise: tuple[Any, Any] | None,
+    settings: dict[str, Any],
+    stages: Stages,
+    passed_over: dict[str, str],
+) -> Robustness | None:
+    """The collective, its best stream and the control, shifted and attacked alike; None where there are no images."""
+    pixels = _pixels(samples.inputs, normalise)
+    if isinstance(pixels, str):
+        passed_over["robustness"] = passed_over["adversarial"] = pixels
+        return None
+    asked = [0]
+
+    def counted(model: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        def call(x: Tensor) -> Tensor:
+            asked[0] += 1
+            stages.tick(asked[0])
+            return model(x)
+
+        return call
+
+    models = {"collective": counted(live.logits)}
+    if best is not None:
+        models["best_stream"] = counted(lambda x: live.stream_logits(x, best))
+    if control is not None:
+        models["ensemble"] = counted(control)
+    with measured(live.module, settings["seed"], gradients=True) as device:
+        return robustness(models, pixels.to(device), torch.from_numpy(samples.labels), normalise=normalise, **settings)
+
+
+def _best(live: LiveCollective, arrays: Mapping[str, Any], samples: Samples) -> str | None:
+    """The best stream on validation data, among the others; None where streams have no logits."""
+    if "logits" not in arrays:
+        return None
+    logits = arrays["logits"][VAL][0][: len(samples)]
+    accuracy = right_answers(logits, samples.labels).mean(axis=0)
+    likely = label_log_likelihood(logits, samples.labels).mean(axis=0)
+    return None if np.isnan(accuracy).all() else live.streams[best_stream(accuracy, likely, live.streams)]
+
+
+def _pixels(inputs: Any, normalise: tuple[Any, Any] | None) -> Tensor | str:
+    """(sample, channel, row, column) in [0, 1], or why there are none."""
+    if not isinstance(inputs, Tensor) or inputs.ndim != 4 or not inputs.is_floating_point():
+        return "the inputs are no images (sample, channel, row, column): there is nothing to shift or to attack"
+    pixels = inputs
+    if normalise is not None:
+        mean, std = (torch.as_tensor(one, dtype=inputs.dtype).reshape(-1, 1, 1) for one in normalise)
+        pixels = inputs * std + mean
+    low, high = float(pixels.min()), float(pixels.max())
+    if low < -1e-4 or high > 1 + 1e-4:
+        return f"the images lie in [{low:g}, {high:g}], and pixels in [0, 1]: pass normalise=(mean, std)"
+    return pixels.clamp(0, 1)
+
+
+def _accuracies(arrays: Mapping[str, Any], data: Mapping[str, Samples]) -> dict[str, float]:
+    return {
+        name: float(right_answers(arrays["collective_logits"][name][0][: len(samples)], samples.labels).mean())
+        for name, samples in data.items()
+    }
+
+
+def _tree(metrics: xr.Dataset, failure: StreamFailure | None, answers: Robustness | None) -> xr.DataTree:
+    parts = {"collective": metrics}
+    if answers is not None:
+        parts["robustness"] = to_dataset(answers)
+    if failure is not None:
+        ends = {"accuracy": failure.accuracy, "accuracy_low": failure.low, "accuracy_high": failure.high}
+        parts["stream_failure"] = xr.Dataset(
+            {name: ("failure", values) for name, values in ends.items()}, {"failure": list(failure)}
+        )
+    return xr.DataTree.from_dict(parts)

@@ -1,0 +1,148 @@
+"""Accuracy under shifts by their severity, and under attacks, of the collective beside its controls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from waterjar.errors import WaterjarError
+from waterjar.view.figures._collective import ESTIMATE, SHARE, bounds_note, estimates, own_last, shown_name
+from waterjar.view.figures._heatmap import panel_grid
+from waterjar.view.results import Source, by_cell, result_of, roots_in
+from waterjar.view.style import canvas, foot_note, house_style, labels, legend_outside, marker_styles, stamp
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "Accuracy under shifts and attacks"
+CAPTION = (
+    "Accuracy by the severity of each shift (0: clean), a line per model, with its interval; beside them accuracy "
+    "under attacks. A model that is better when clean starts higher: whether it is more robust is told by what it "
+    "retains at equal clean accuracy, not by which line is on top."
+)
+NEEDS = ("robustness",)
+_CURVES, _TABLE, _CLEAN = "shifted_accuracy", "attacked_accuracy", "model_clean_accuracy"
+_WORDS = {"collective": "collective", "best_stream": "best stream", "ensemble": "matched ensemble"}
+
+
+def data(source: Source, **settings: Any) -> pd.DataFrame:
+    """One row per cell, model and condition: cell, kind, ladder, condition, severity, eps, model, mean, low, high, n,
+    reason, interval, bounds.
+
+    `kind` is shift or attack, `condition` its name; a shift begins with severity 0, which is clean. Numbers are those
+    of the last probe. Bounds are over seeds, of one seed over samples. `settings` go to `robustness.measure`.
+    """
+    result = result_of(source, "robustness", settings)
+    parts = [part.assign(cell=cell) for cell, one in by_cell(result) for part in _of_cell(one)]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    if not len(table) or not table["mean"].notna().any():
+        raise WaterjarError("no run was asked under shifts or attacks (probes/robustness): there is none to draw")
+    return table[["cell", "kind", "ladder", "condition", "severity", "eps", "model", *ESTIMATE]]
+
+
+def _of_cell(one: xr.Dataset) -> list[pd.DataFrame]:
+    parts = []
+    shifts = _table(one, _CURVES, ("model", "ladder", "shift", "severity"))
+    if len(shifts):
+        shifts = shifts.rename(columns={"shift": "condition"}).assign(kind="shift", eps="")
+        clean = _table(one, _CLEAN, ("model",))
+        for ladder, condition in shifts[["ladder", "condition"]].drop_duplicates().itertuples(index=False):
+            of_shift = shifts[(shifts["ladder"] == ladder) & (shifts["condition"] == condition)]
+            about = {"ladder": ladder, "condition": condition, "severity": 0, "kind": "shift", "eps": ""}
+            parts += [clean.assign(**about)] if len(clean) else []
+            parts.append(of_shift)
+    attacks = _table(one, _TABLE, ("model", "attack", "eps"))
+    if len(attacks):
+        parts.append(attacks.rename(columns={"attack": "condition"}).assign(kind="attack", ladder="", severity=-1))
+    return parts
+
+
+def _table(one: xr.Dataset, name: str, dims: tuple[str, ...]) -> pd.DataFrame:
+    """The estimates of a variable with its labels, of what was recorded."""
+    if name not in one or not all(one.sizes[dim] for dim in dims):
+        return pd.DataFrame()
+    found = estimates(one, name, own_last(one, name), *dims, within=SHARE)
+    places = np.unravel_index(np.arange(len(found)), [one.sizes[dim] for dim in dims])
+    for dim, place in zip(dims, places, strict=True):
+        found[dim] = one[dim].values[place]
+    return found[found["n"] > 0].reset_index(drop=True)
+
+
+def shift_severity(source: Source, *, figure: Figure | None = None, **settings: Any) -> Figure:
+    """Draw accuracy against severity, a panel per shift, and accuracy under attacks; rows of panels per learner.
+
+    `settings` go to `robustness.measure`.
+    """
+    with house_style():
+        table = data(source, **settings)
+        jobs = [
+            (str(cell), kind, ladder, condition, part)
+            for cell, whole in table.groupby("cell", sort=False)
+            for (kind, ladder, condition), part in _panels(whole)
+        ]
+        each = max(sum(job[0] == cell for job in jobs) for cell in {job[0] for job in jobs})
+        rows, columns, size = panel_grid(len(jobs), 2.45, 2.3, most=min(5, each) if each > 1 else 3)
+        figure = canvas(figure, (size[0], size[1] + 0.9))
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        models = list(dict.fromkeys(table["model"]))
+        styles, cells = marker_styles(models), labels((shown_name(job[0]) for job in jobs), most=26)
+        for place, (ax, (cell, kind, ladder, condition, part)) in enumerate(zip(panels, jobs, strict=False)):
+            first = place == 0 or jobs[place - 1][0] != cell
+            name = labels([condition.replace("_", " ")], most=18)[condition.replace("_", " ")]
+            told = f"{name} ({labels([ladder], most=8)[ladder]})" if kind == "shift" else "attacks"
+            ax.set_title(f"{cells[shown_name(cell)] if first else ''}\n{told}", fontsize=9)
+            (_severities if kind == "shift" else _attacks)(ax, part, styles)
+            ax.set_ylim(-0.03, 1.03)
+            ax.set_ylabel("accuracy ↑" if place % columns == 0 else "")
+        for ax in panels[len(jobs) :]:
+            ax.set_visible(False)
+        legend_outside(figure, _handles(models, styles), None, where="upper")
+        foot_note(figure, bounds_note(table) or "one seed, without an interval")
+        return stamp(figure, roots_in(source))
+
+
+def _panels(whole: pd.DataFrame) -> list[tuple[tuple[str, str, str], pd.DataFrame]]:
+    """A panel per shift, and one of all attacks."""
+    shifts = whole[whole["kind"] == "shift"]
+    made = [
+        (("shift", str(ladder), str(condition)), part)
+        for (ladder, condition), part in shifts.groupby(["ladder", "condition"], sort=False)
+    ]
+    attacks = whole[whole["kind"] == "attack"]
+    return [*made, *([(("attack", "", ""), attacks)] if len(attacks) else [])]
+
+
+def _handles(models: list[str], styles: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - an extra
+
+    shown = labels((_WORDS.get(model, model) for model in models), most=28)
+    return {shown[_WORDS.get(model, model)]: Line2D([], [], markersize=5, **styles[model]) for model in models}
+
+
+def _severities(ax: Axes, part: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
+    count = len(styles)
+    ordered = part.sort_values("severity", kind="stable")
+    for i, (model, rows) in enumerate(ordered.groupby("model", sort=False)):
+        x = rows["severity"].to_numpy(float) + 0.09 * (i - (count - 1) / 2)
+        ax.plot(x, rows["mean"], markersize=4, linewidth=1.3, **styles[str(model)])
+        ax.vlines(x, rows["low"], rows["high"], color=styles[str(model)]["color"], linewidth=1.0)
+    known = sorted(part["severity"].unique())
+    ax.set_xticks(known, ["clean" if x == 0 else str(x) for x in known])
+    ax.set_xlabel("severity")
+
+
+def _attacks(ax: Axes, part: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
+    part = part.assign(what=[f"{line.condition} {line.eps}" for line in part.itertuples()])
+    known = list(dict.fromkeys(part["what"]))
+    for i, (model, rows) in enumerate(part.groupby("model", sort=False)):
+        x = np.array([known.index(what) for what in rows["what"]]) + 0.18 * (i - (len(styles) - 1) / 2)
+        ax.plot(x, rows["mean"], linestyle="none", markersize=5, **styles[str(model)])
+        ax.vlines(x, rows["low"], rows["high"], color=styles[str(model)]["color"], linewidth=1.0)
+    shown = labels(known, most=16)
+    ax.set_xticks(range(len(known)), [shown[name].replace("_", " ") for name in known], rotation=35, ha="right")
+    ax.set_xlim(-0.6, len(known) - 0.4)
+    ax.grid(False, axis="x")
