@@ -101,6 +101,13 @@ class TestByHand:
         gain = measured.shift_gain.isel(repeat=0, snapshot=0).sel(other_model="ensemble", ladder="seed", severity=3)
         np.testing.assert_allclose(gain, [0.5, 0.5], atol=1e-6)
 
+    def test_where_curves_begin(self, measured):
+        clean = measured.model_clean_accuracy.isel(repeat=0, snapshot=0)
+        assert dict(zip(clean.model.values, clean.values.round(6), strict=True)) == {
+            "collective": 0.8, "ensemble": 1.0, "best_stream": 0.4,
+        }  # fmt: skip
+        assert float(measured.model_clean_accuracy_high.sel(model="ensemble")[0, 0]) == 1.0
+
     def test_tables_of_attacks(self, measured):
         table = measured.attacked_accuracy.isel(repeat=0, snapshot=0).sel(model="ensemble")
         assert float(table.sel(attack="fgsm", eps="0.03")) == pytest.approx(0.5)
