@@ -75,8 +75,8 @@ ROUNDED = {"drift": 1e-8, "geometry": 1e-8, "plasticity": 1e-8}
 ROOTS = {"procrustes": 1e-7, "procrustes_matrix": 1e-7}
 """Square roots of what is zero but for rounding: 1e-16 is 1e-8 here."""
 ANOTHER_WAY = {"capacity": 2e-11}
-"""Draws whose coefficients are a thousand times |t| are now solved with orthogonalised points, in an order of their own:
-one capacity of 144 is another in the 12th digit, of old and new code on one machine."""
+"""Draws whose coefficients are a thousand times |t| are now solved with orthogonalised points, in an order of their
+own: one capacity of 144 is another in the 12th digit, of old and new code on one machine."""
 MEASURED = [
     pytest.param(name, case, family, id=f"{name}-{case}-{family}")
     for name in STUDIES

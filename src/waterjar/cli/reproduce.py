@@ -21,7 +21,7 @@ NAME = "reproduce"
 
 def command(
     path: Annotated[Path, typer.Argument(help="A sealed run of the laboratory, or a study of them with --audit.")],
-    audit: Annotated[str | None, typer.Option(help="Share of a study's runs, drawn at random, such as 10% or 0.1.")] = None,
+    audit: Annotated[str | None, typer.Option(help="Share of a study's runs to draw, such as 10% or 0.1.")] = None,
     seed: Annotated[int | None, typer.Option(help="Draws the same runs of an audit again.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to train; by default inside the study.")] = None,
     data: Annotated[str | None, typer.Option(help="Path of the data, where the study has no copy of them.")] = None,
