@@ -46,5 +46,5 @@ def _measure(
     found = versus(outputs, right, best, resamples=resamples, seed=seed)
     ratio, low, high = ratio_with_bounds(found, confidence)
     best_one = found if isinstance(found, Result) else Result(found.best, n=found.n)
-    each = (by_stream(right), *stream_bounds(right, confidence))
-    return ratio, dict(zip(_BESIDE, (low, high, *each, best_one), strict=True))
+    own = (by_stream(right), *stream_bounds(right, confidence))
+    return ratio, dict(zip(_BESIDE, (low, high, *own, best_one), strict=True))
