@@ -91,6 +91,7 @@ def test_without_routing_and_fingerprints(tmp_path: Path) -> None:
     for name in (*NEED_ROUTING, *NEED_PRINTS):
         assert np.isnan(found[name].values).all()
         assert set(np.unique(reasons_of(found, name).values)) <= {REASONS.index("not_recorded")}
+    assert why(found, "anchor_utilisation_final") == "not_recorded"
     for name in ("emergence_ratio_probe", "emergence_ratio_isolated", "parameter_efficiency", "gradient_contribution"):
         assert why(found, name) == "not_recorded"
 

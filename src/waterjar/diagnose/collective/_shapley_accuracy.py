@@ -26,7 +26,6 @@ _BESIDE = {
     dims=_DIMS,
     summary="shapley_accuracy_final",
     beside=_BESIDE,
-    matters=6,
 )
 def _measure(coalitions: Coalitions, *, confidence: float) -> tuple[Result, dict[str, Result]]:
     streams = len(coalitions.names)

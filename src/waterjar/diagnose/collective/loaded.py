@@ -204,7 +204,7 @@ class LoadedCell(Loaded):
     def _over(self, table: Table, rows: slice, place: int | None) -> Result:
         """(repeat,): at one snapshot, the mean over what else it is over; of absences the first that there is."""
         count = len(range(*rows.indices(len(table.values))))
-        if place is None:
+        if place is None or not self.sizes["anchor" if "anchor" in table.dims else "stream"]:
             return Result.of(np.full(count, np.nan), NOT_RECORDED)
         values, codes = table.values[rows, place], table.reasons[rows, place]
         if "absence" in table.dims:
