@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from waterjar.diagnose.registry import Beside, metric
-from waterjar.diagnose.result import Result
-from waterjar.diagnose.robustness.inputs import RobustnessProbe, named
+from waterjar.diagnose.result import NOT_RECORDED, Result
+from waterjar.diagnose.robustness.conditions import CLEAN
+from waterjar.diagnose.robustness.inputs import ENDS, RobustnessProbe, named
 
 _CURVE = ("model", "ladder", "shift", "severity")
 
@@ -21,6 +24,9 @@ _CURVE = ("model", "ladder", "shift", "severity")
     summary="shift_robustness_final",
     beside={
         "clean_accuracy": Beside((), "clean accuracy of the model"),
+        "model_clean_accuracy": Beside(("model",), "clean accuracy of each model"),
+        "model_clean_accuracy_low": Beside(("model",), "clean accuracy of each model: lower bound, over samples"),
+        "model_clean_accuracy_high": Beside(("model",), "clean accuracy of each model: upper bound, over samples"),
         "shift_retained": Beside(_CURVE, "share still right of the samples that all models had right when clean"),
         "shift_retained_low": Beside(_CURVE, "share still right: lower bound, over samples"),
         "shift_retained_high": Beside(_CURVE, "share still right: upper bound, over samples"),
@@ -30,4 +36,10 @@ _CURVE = ("model", "ladder", "shift", "severity")
 def _measure(probe: RobustnessProbe) -> tuple[Result, dict[str, Result]]:
     found = probe.relative_to_clean(probe.own.number("average_accuracy", probe.model, probe.average))
     curves = named("shift_retained", probe.severity_curves(probe.own, "retained", "model"))
-    return found, {"clean_accuracy": probe.clean, **curves}
+    each = [probe.own.bounded("accuracy", model, CLEAN) for model in probe.axes["model"]]
+    clean = {f"model_clean_accuracy{end}": _stacked([one[i] for one in each]) for i, end in enumerate(ENDS)}
+    return found, {"clean_accuracy": probe.clean, **clean, **curves}
+
+
+def _stacked(each: list[Result]) -> Result:
+    return Result.stack(each) if each else Result.of(np.empty(0), NOT_RECORDED)

@@ -28,7 +28,7 @@ FLAGS = {
         -0.005, "accuracy under attacks that know the slopes less that under noise of equal eps; -1 where it is 0"
     ),
     "one_step_beats_iterated": Flag(0.02, "share of images that FGSM fools, and no attack of many steps"),
-    "loss_not_rising": Flag(0.05, "share of images whose loss no attack of many steps could raise"),
+    "loss_not_rising": Flag(0.05, "share of images that no attack of many steps brought any nearer to another class"),
     "large_eps_accuracy": Flag(0.05, "accuracy where eps is large enough for every image to become plain grey"),
 }
 """By the names in /probes/attack_flags."""

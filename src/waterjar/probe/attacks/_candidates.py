@@ -25,7 +25,7 @@ class Candidates:
 
     def offer(self, places: Tensor, images: Tensor, losses: Tensor, right: Tensor) -> None:
         """Candidates of the images at `places`, none of which was misclassified before."""
-        better = ~right | (losses > self.loss[places])
+        better = ~right | (losses >= self.loss[places])  # where a loss is 0 to the last digit, later ones are nearer
         kept = places[better]
         self.images[kept] = images[better]
         self.loss[kept] = losses[better]

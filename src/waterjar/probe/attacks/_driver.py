@@ -15,7 +15,7 @@ from torch import Tensor
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.probe.attacks._ball import NAMED, radius
-from waterjar.probe.attacks._losses import cross_entropy
+from waterjar.probe.attacks._losses import margin
 from waterjar.probe.attacks._victim import Model, Victim, is_right, place_of
 from waterjar.probe.draws import Draws
 from waterjar.probe.pixels import Normalise, checked_images, checked_index, checked_labels
@@ -46,10 +46,10 @@ class Attacked:
     """(sample,): whether the model is right of the image before."""
     right: Bools
     """(sample,): whether it is right of the image after."""
-    clean_loss: NDArray[np.float64]
-    """(sample,): cross-entropy of the image before."""
-    loss: NDArray[np.float64]
-    """(sample,): cross-entropy of the image after."""
+    clean_margin: NDArray[np.float64]
+    """(sample,): largest other logit less that of the label, of the image before; above 0 it is misclassified."""
+    margin: NDArray[np.float64]
+    """(sample,): the same of the image after."""
 
     @property
     def accuracy(self) -> float:
@@ -113,7 +113,7 @@ def attack(
             _check_inside(after, batch, size, name)
             made.append((after, *before, *judged(victim, after, own)))
     columns = [torch.cat([part.cpu() for part in one]) for one in zip(*made, strict=True)]
-    after, clean_right, clean_loss, right, loss = columns
+    after, clean_right, clean_margin, right, margins = columns
     return Attacked(
         name,
         shown,
@@ -121,8 +121,8 @@ def attack(
         after,
         clean_right.numpy(),
         right.numpy(),
-        clean_loss.double().numpy(),
-        loss.double().numpy(),
+        clean_margin.double().numpy(),
+        margins.double().numpy(),
     )
 
 
@@ -135,17 +135,17 @@ def room(model: Model, normalise: Normalise, images: Tensor, seed: int) -> Itera
 
 
 def judged(victim: Victim, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether the model is right, and its cross-entropy, (sample,) each."""
+    """Whether the model is right, and the largest other logit less that of the label, (sample,) each."""
     with torch.no_grad():
         logits = victim.logits(images)
-        return is_right(logits, labels), cross_entropy(logits, labels)
+        return is_right(logits, labels), margin(logits, labels)
 
 
 def worst(found: Sequence[Attacked]) -> Attacked:
     """The worst of several attacks on the same images, image by image.
 
     An image is right if it was right before and is so after every attack. Its image is one that is misclassified, if
-    there is any, and of these, or else of all, that of highest loss.
+    there is any, and of these, or else of all, that of the largest margin.
     """
     if not found:
         raise WaterjarError("there is no attack to take the worst of: expected at least one")
@@ -154,8 +154,8 @@ def worst(found: Sequence[Attacked]) -> Attacked:
         if one.clean.shape != first.clean.shape or one.eps != first.eps or not torch.equal(one.clean, first.clean):
             raise WaterjarError(f"{first.how} and {one.how} are not of the same images and the same eps")
     right = np.stack([first.clean_right, *(one.right for one in found)])
-    loss = np.stack([first.clean_loss, *(one.loss for one in found)])
-    score = np.nan_to_num(loss, nan=np.inf)
+    margins = np.stack([first.clean_margin, *(one.margin for one in found)])
+    score = np.nan_to_num(margins, nan=np.inf)
     choice = np.where(right & ~right.all(0), -np.inf, score).argmax(0)
     images = torch.stack([first.clean, *(one.images for one in found)])
     rows = np.arange(len(choice))
@@ -166,8 +166,8 @@ def worst(found: Sequence[Attacked]) -> Attacked:
         images[torch.from_numpy(choice), torch.from_numpy(rows)],
         first.clean_right,
         np.asarray(right.all(0)),
-        first.clean_loss,
-        loss[choice, rows],
+        first.clean_margin,
+        margins[choice, rows],
     )
 
 

@@ -60,7 +60,8 @@ def attack_flags(
     values["large_eps_accuracy"] = far.accuracy
     if iterated:
         held = _held(iterated)
-        values["loss_not_rising"] = _share(held & ~np.any([one.loss > one.clean_loss for one in iterated], 0), before)
+        nearer = np.any([one.margin > one.clean_margin for one in iterated], 0)
+        values["loss_not_rising"] = _share(held & ~nearer, before)
         if "fgsm" in found:
             values["one_step_beats_iterated"] = _share(held & ~found["fgsm"].right, before)
     if white:
