@@ -101,7 +101,8 @@ def mean_bounds(values: Floats, confidence: float) -> tuple[Floats, Floats]:
     (-1.484, 3.484)
     """
     n = len(values)
-    mean = values.mean(0)
+    with np.errstate(invalid="ignore"):
+        mean = values.mean(0)
     if n < 2:
         nothing: Floats = np.full(np.shape(mean), np.nan)
         return nothing, nothing
