@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -60,11 +60,10 @@ class RunArrays:
         key = f"{group}/snapshot"
         return [int(label) for label in self.whole(key)] if key in self else []
 
-    @property
-    def probe_steps(self) -> set[int]:
-        """Steps at which any probe was taken."""
-        keys = [key for key in self.nodes if key.startswith("probes/") and key.endswith((PROBE_STEP, "/step"))]
-        return {int(step) for key in keys for step in np.atleast_2d(self.whole(key))[0]}
+    def probe_steps(self, probes: Collection[str]) -> set[int]:
+        """Steps at which any of some probes (`probes/<name>`) was taken."""
+        own = {key for probe in probes for key in (probe + PROBE_STEP, f"{probe}/step")}
+        return {int(step) for key in own if key in self for step in np.atleast_2d(self.whole(key))[0]}
 
     @cached_property
     def visits(self) -> dict[int, tuple[int, int]]:

@@ -206,6 +206,16 @@ class TestSteps:
         found = plasticity.measure(waterjar.open_run(tmp_path / "run"))
         assert reasons_of(found, "gradient_norm").values.tolist() == [[REASONS.index("not_a_number"), 0]]
 
+    def test_probes_of_other_families_make_no_rows(self, tmp_path: Path) -> None:
+        with waterjar.Recorder(tmp_path / "run", {}, seeds=[0]) as recorder:
+            for step in range(3):
+                recorder.log(epoch=step, train={"loss": 1.0})
+                if step == 0:
+                    recorder.snapshot(weights=np.ones((1, 3)))
+                recorder.probe("sharpness" if step == 1 else "somebody_elses", 2.0)
+        found = plasticity.measure(waterjar.open_run(tmp_path / "run"))
+        assert found["snapshot"].values.tolist() == [0, 1]
+
     def test_probes_stand_at_their_steps(self, tmp_path: Path) -> None:
         dims = ("repeat", "m")
         variables = {f"probes/sharpness{end}": Variable(dims, "x") for end in ("", "_step", "_why")}

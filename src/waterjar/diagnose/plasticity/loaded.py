@@ -10,7 +10,7 @@ import numpy as np
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.plasticity.parameters import Parameters
 from waterjar.diagnose.plasticity.step_series import StepSeries
-from waterjar.diagnose.registry import Metric
+from waterjar.diagnose.registry import Metric, find_family
 from waterjar.diagnose.representation import Representation
 from waterjar.diagnose.result import NOT_RECORDED
 from waterjar.diagnose.snapshots import RunArrays, final, repeat_blocks, visit_references
@@ -28,7 +28,9 @@ class LoadedRun(Loaded):
         self.weight_labels = self.arrays.labels("weights")
         self.tensors = tensors_of(self.arrays, settings.buffers) if self.weight_labels else ()
         self.layers = {layer: self.arrays.labels(f"features/{layer}") for layer in self.arrays.layers}
-        snapshots = sorted({*self.weight_labels, *self.arrays.probe_steps}.union(*self.layers.values()))
+        needs = {need for metric in find_family("plasticity").metrics.values() for need in metric.needs}
+        probed = self.arrays.probe_steps({need for need in needs if need.startswith("probes/")})
+        snapshots = sorted({*self.weight_labels, *probed}.union(*self.layers.values()))
         self.place = {label: i for i, label in enumerate(snapshots)}
         names = np.array([tensor.name for tensor in self.tensors], object)
         axes = {
