@@ -21,7 +21,7 @@ def bars_panel(
     for place, kind in enumerate(kinds):
         own = rows[(rows["kind"] == kind) & rows["mean"].notna()]
         key = keys[kind]
-        shift = 0.0 if len(kinds) == 1 else 0.7 * (place / (len(kinds) - 1) - 0.5) * (0.6 if marks else 1.0)
+        shift = (place - (len(kinds) - 1) / 2) * (0.22 if marks else 0.7 / len(kinds))
         at = [names.index(name) + shift for name in own["name"]]
         bars = {
             "type": "data", "symmetric": False, "array": list((own["high"] - own["mean"]).fillna(0.0)),

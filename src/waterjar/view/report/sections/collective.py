@@ -34,6 +34,7 @@ _INSIDE = (
     "dead_anchors", "fingerprint_diversity", "disagreement",
 )  # fmt: skip
 """What untrained networks have a value of, too."""
+_LOG_FROM = 5.0
 _BESIDE = ("error_reduction", "ensemble_improvement_rate", "disagreement_error_ratio")
 _SHOWN = {**CONTROLS, ALL_FEATURES: "a linear probe of all streams' features at once"}
 
@@ -66,7 +67,7 @@ def _emergence(model: Model) -> list[Block]:
     panels: list[dict[str, Any]] = []
     streams = list(dict.fromkeys(frame.loc[frame["kind"] == "stream", "what"]))
     keys = _stream_keys(streams)
-    ratios = {name: Key(f"r{i}", f"ρ against {_SHOWN[name]}", key.colour, key.dash, key.symbol)
+    ratios = {name: Key(f"r{i}", f"ρ against {_SHOWN[name]}", COLOURS[(6, 5, 1, 3)[i]], key.dash, key.symbol)
               for i, (name, key) in enumerate(keys_of(_SHOWN).items())}  # fmt: skip
     for cell, part in frame.groupby("cell", sort=False):
         name = label_names([str(cell) or "this run"])[str(cell) or "this run"]
@@ -77,11 +78,14 @@ def _emergence(model: Model) -> list[Block]:
         panels.append(curves_panel(lines, keys, title=f"{name}: accuracy ↑", x="total epoch", level=level))
         own = part[(part["panel"] == RATIO) & np.isfinite(part["mean"])]
         lines = [curve(rows, str(what), "total_epoch") for what, rows in own.groupby("what", sort=False)]
-        panels.append(curves_panel(lines, ratios, title=f"{name}: emergence ratio ρ ↑", x="total epoch", level=1.0))
+        panels.append(curves_panel(lines, ratios, title=f"{name}: ρ ↑", x="total epoch", level=1.0))
+        if own["mean"].max() > _LOG_FROM:
+            panels[-1]["layout"]["yaxis"]["type"] = "log"
     shown = dict.fromkeys([*_legend(keys, streams), *(ratios[r] for r in ratios if (frame["what"] == r).any())])
     caption = (
         "Accuracy of the collective and of each stream (dotted: one constant answer), and ρ, accuracy of the "
-        "collective over that of a control; dotted at 1, where it is no better. Bands: 95 % over seeds, of one seed over samples."
+        "collective over that of a control; dotted at 1, where it is no better. Bands: 95 % over seeds, of "
+        "one seed over samples."
     )
     return [
         Chart("emergence", about.title, tuple(panels), frame, caption, " ".join(lead(model)), tuple(shown),
@@ -120,10 +124,11 @@ def _controls(model: Model) -> list[Block]:
             numbers.append(
                 (one.cell, name, ratio.mean, ratio.low, ratio.high, ratio.n, *ratio.samples, name in one.fair)
             )
-            text = estimate(ratio.mean, ratio.low, ratio.high, ratio.n)
+            text = estimate(ratio.mean, ratio.low, ratio.high)
             if np.isfinite(ratio.samples[0]):
-                text += f"; samples {number(ratio.samples[0])} to {number(ratio.samples[1])}"
-            texts.append(text if name in one.fair or name == ALL_FEATURES else f"{text}; heads at chance: set aside")
+                low, high = (number(bound) for bound in ratio.samples)
+                text += f"{'; ' if chr(10) in text else chr(10)}samples {low} to {high}"
+            texts.append(text if name in one.fair or name == ALL_FEATURES else f"{text}; set aside")
         rows.append((f"ρ ↑ against\n{words}", *texts))
     if not rows:
         return []
@@ -134,7 +139,8 @@ def _controls(model: Model) -> list[Block]:
     columns = ["cell", "control", "mean", "low", "high", "n", "sample_low", "sample_high", "fair"]
     caption = (
         "Accuracy of the collective over that of each control: mean over seeds with its 95 % interval, which speaks of "
-        "the method; `samples` is how far the intervals over samples of single networks reach. Streams alone: no other "
+        "the method; samples: how far the intervals over samples of single networks reach. Set aside: heads at chance. "
+        "Streams alone: no other "
         "stream leaks in. Linear probes: each stream's features under a head that was trained. Where a stream passes "
         "50 %, ρ cannot reach 2: the share of its error that is taken away says more."
     )
@@ -243,7 +249,8 @@ def _interactions(square: pd.DataFrame, title: str, reach: float) -> dict[str, A
              for i, a in enumerate(names)]  # fmt: skip
     return matrix_panel(
         values.tolist(), names, names, title=f"{title}: interactions", x="", y="",
-        texts=texts if len(names) <= 8 else None, hover=hover, limits=(-reach, reach), diverging=True, height=130 + 40 * min(len(names), 12),
+        texts=texts if len(names) <= 8 else None, hover=hover,
+        limits=(-reach, reach), diverging=True, height=130 + 40 * min(len(names), 12),
     )  # fmt: skip
 
 
@@ -269,7 +276,8 @@ def _inside(model: Model) -> list[Block]:
     columns = ["cell", "metric", "mean", "low", "high", "n", "initial"]
     caption = (
         "Mean over seeds at the end with its 95 % interval, and below it the mean before any training (epoch 0): "
-        "random fingerprints are diverse, and untrained affinities even, so that a value says something only beside that one."
+        "random fingerprints are diverse, and untrained affinities even, so that a value says something only "
+        "beside that one."
     )
     names = tuple(cell for cell, _ in named_cells(model, FAMILY))
     table = Table("collective_inside", "Routing, fingerprints, anchors: at the end and before training",
@@ -311,8 +319,12 @@ def _routing(model: Model) -> list[Block]:
     more = (
         f" The first {_MOST_PANELS} of {len(groups)} are shown; the data, and waterjar plot, have all." if left else ""
     )
+    caption = (
+        "Weight of every route (across) of every slot (down), a panel per stream, mean over the scored samples and "
+        "over seeds. The mean over samples hides how far single ones differ: routing entropy tells that."
+    )
     alt = f"Mean routing weights of {len(groups)} streams, the largest {number(highest)}."
-    return [Chart("routing", about.title, tuple(panels), frame, about.caption + more, alt, figure="routing")]
+    return [Chart("routing", about.title, tuple(panels), frame, caption + more, alt, figure="routing")]
 
 
 def _fingerprints(model: Model) -> list[Block]:

@@ -11,7 +11,7 @@ from waterjar.view import figures
 from waterjar.view.figures._collective import at_places, own_last
 from waterjar.view.figures.stream_failure import ALL, HALF
 from waterjar.view.numbers import counted, estimate, listed, number
-from waterjar.view.report.blocks import Block, Callout, Chart, Key, Table, Text
+from waterjar.view.report.blocks import Block, Callout, Chart, Items, Key, Table, Text
 from waterjar.view.report.charts.bars import bars_panel
 from waterjar.view.report.charts.curves import curve, curves_panel
 from waterjar.view.report.charts.theme import keys_of, label_names
@@ -64,7 +64,7 @@ def _sentence(model: Model, one: Any, cell: str, gain: str, where: str, control:
     bounds = "" if np.isnan(low) else f" [{number(low)}, {number(high)}]"
     return (
         f"{cell} {verdict} the {control} {where}: of samples that all models have right when clean, the share that "
-        f"stays right is higher by {number(mean)}{bounds} ({how})."
+        f"stays right differs by {number(mean)}{bounds} ({how})."
     )
 
 
@@ -74,7 +74,7 @@ def blocks(model: Model) -> list[Block]:
         return []
     made: list[Block] = [*_flags(model)]
     said = lead(model)
-    made += [Text(text) for text in said]
+    made += [Items(tuple(said))] if said else []
     if not said:
         made.append(Text("Nothing was compared with a control: how robust it is, numbers below tell of it alone."))
     made += [*_shifts(model), *_failures(model)]
@@ -111,20 +111,22 @@ def _shifts(model: Model) -> list[Block]:
         return []
     about = figures.describe("shift_severity")
     keys = _keys(list(dict.fromkeys(frame["model"])))
+    ladders = set(frame.loc[frame["kind"] == "shift", "ladder"])
     panels: list[dict[str, Any]] = []
     for (cell, ladder, shift), part in frame[frame["kind"] == "shift"].groupby(
         ["cell", "ladder", "condition"], sort=False
     ):
         lines = [curve(rows, str(name), "severity") for name, rows in part.groupby("model", sort=False)]
-        title = label_names([f"{cell}: {shift} ({ladder})".replace("_", " ")], 34)
-        panels.append(
-            curves_panel(
-                lines, keys, title=next(iter(title.values())), x="severity (0: clean)", y="accuracy ↑", height=250
-            )
+        whole = f"{cell}: {shift} ({ladder})" if len(ladders) > 1 else f"{cell}: {shift}"
+        title = label_names([whole.replace("_", " ")], 25)
+        panel = curves_panel(
+            lines, keys, title=next(iter(title.values())), x="severity (0: clean)", y="accuracy ↑", height=250
         )
+        panel["layout"]["yaxis"]["range"] = [0.0, 1.02]
+        panels.append(panel)
     for cell, part in frame[frame["kind"] == "attack"].groupby("cell", sort=False):
         rows = part.assign(name=[f"{line.condition} {line.eps}" for line in part.itertuples()], kind=part["model"])
-        title = label_names([f"{cell}: attacks"], 34)
+        title = label_names([f"{cell}: attacks"], 25)
         names = list(dict.fromkeys(rows["name"]))
         panels.append(bars_panel(rows, names, keys, title=next(iter(title.values())), x="accuracy ↑", marks=True))
     more = (

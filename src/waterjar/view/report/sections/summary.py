@@ -47,7 +47,7 @@ def blocks(model: Model) -> list[Block]:
         made += [Callout("note", "In short", " ".join(said))] if said else []
     elif model.lead is not None:
         told = _lead(model, model.lead)
-        made += [Callout("note", "In short", " ".join(told))] if told else _main_metrics(model, model.lead)
+        made += _in_short(told) if told else _main_metrics(model, model.lead)
     if result is not None:
         cards = verdicts(result, model.diagnosis.settings("rigidity")["confidence"])
         made += [cards, *_chart(model), Heading("Learner by learner")]
@@ -74,6 +74,13 @@ def _lead(model: Model, family: str) -> list[str]:
     found = importlib.import_module(name) if importlib.util.find_spec(name) else None
     lead: Callable[[Model], list[str]] | None = getattr(found, "lead", None)
     return [] if lead is None else lead(model)
+
+
+def _in_short(told: list[str]) -> list[Block]:
+    """Two sentences in the callout; of more the first, and the others as a list below it."""
+    if len(told) <= 2:
+        return [Callout("note", "In short", " ".join(told))]
+    return [Callout("note", "In short", told[0]), Items(tuple(told[1:]))]
 
 
 def _main_metrics(model: Model, family: str) -> list[Block]:
