@@ -217,7 +217,8 @@ class Collective:
     def robustness(self, missing: str) -> list[tuple[str, str, str]]:
         """Clean, the seed's shifts at its own strength, and FGSM."""
         if self.robust is None:
-            return [("Clean", f"not recorded: {missing}", "-")]
+            names = ("Clean", *_SHIFTS, f"Adversarial (ε={_EPS})")
+            return [(name, f"not recorded: {missing}", "-") for name in names]
         clean = self.condition("model_clean_accuracy", {})
         rows = [("Clean", _percent(clean) if clean is not None else "not recorded", "-")]
         wanted = {
@@ -350,6 +351,7 @@ def _tables() -> str:
                 [("ImageNet", "847 (0.1% → 84.68%)"), ("FashionMNIST", "9.34 (10% → 93.4%)")],
             ),
             "Both observed ratios divide by heads at chance. Efficiency: 84.68% / 60M params = 1.41% per M params, "
-            "against 76% / 428M = 0.18% for CLIP ViT-L; CLIP's features were used, and its parameters are not among the 60M.",
+            "against 76% / 428M = 0.18% for CLIP ViT-L; CLIP's features were used, and its parameters are not among "
+            "the 60M.",
         ]
     )

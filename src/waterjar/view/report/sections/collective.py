@@ -36,6 +36,12 @@ _INSIDE = (
 """What untrained networks have a value of, too."""
 _LOG_FROM = 5.0
 _BESIDE = ("error_reduction", "ensemble_improvement_rate", "disagreement_error_ratio")
+_SHORT = {
+    "emergence_ratio": "ρ, streams among others",
+    "emergence_ratio_isolated": "ρ, streams alone",
+    "emergence_ratio_probe": "ρ, linear probes",
+    ALL_FEATURES: "ρ, probe of all features",
+}
 _SHOWN = {**CONTROLS, ALL_FEATURES: "a linear probe of all streams' features at once"}
 
 
@@ -67,7 +73,7 @@ def _emergence(model: Model) -> list[Block]:
     panels: list[dict[str, Any]] = []
     streams = list(dict.fromkeys(frame.loc[frame["kind"] == "stream", "what"]))
     keys = _stream_keys(streams)
-    ratios = {name: Key(f"r{i}", f"ρ against {_SHOWN[name]}", COLOURS[(6, 5, 1, 3)[i]], key.dash, key.symbol)
+    ratios = {name: Key(f"r{i}", _SHORT[name], COLOURS[(6, 5, 1, 3)[i]], key.dash, key.symbol)
               for i, (name, key) in enumerate(keys_of(_SHOWN).items())}  # fmt: skip
     for cell, part in frame.groupby("cell", sort=False):
         name = label_names([str(cell) or "this run"])[str(cell) or "this run"]
