@@ -116,7 +116,8 @@ def contributions(
         panels = figure.subplots(
             len(cells), 2, squeeze=False, gridspec_kw={"height_ratios": heights, "width_ratios": [1.5, 1]}
         )
-        titles, handles = labels(map(shown_name, cells), most=40), {}
+        titles = labels(map(shown_name, cells), most=40)
+        handles: dict[str, Any] = {}
         pairs = table[table["metric"] == PAIRS]
         reach = float(np.nanmax(np.abs(pairs["mean"]))) if pairs["mean"].notna().any() else 1.0
         for (left, right), cell in zip(panels, cells, strict=True):
@@ -144,7 +145,12 @@ def _bars(ax: Axes, part: pd.DataFrame) -> dict[str, Any]:
     for shift, (metric, words) in enumerate(BARS.items()):
         rows = part[part["metric"] == metric].set_index("stream").reindex(names)
         place = np.arange(len(names)) - 0.4 + height * (shift + 0.5)
-        look = {"color": COLOURS[(0, 5)[shift]], "hatch": ("", "///")[shift], "edgecolor": "white", "linewidth": 0.0}
+        look: dict[str, Any] = {
+            "color": COLOURS[(0, 5)[shift]],
+            "hatch": ("", "///")[shift],
+            "edgecolor": "white",
+            "linewidth": 0.0,
+        }
         handles[words] = ax.barh(place, rows["mean"], height * 0.94, **look)
         there = rows["low"].notna().to_numpy()
         ax.hlines(place[there], rows["low"][there], rows["high"][there], color="black", linewidth=1.1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -116,7 +117,7 @@ def _estimate(model: Model, cell: str, one: xr.Dataset, name: str, places: Place
     return Estimate(mean, low, high, int(line["n"]), samples)
 
 
-def mean_of(model: Model, metric: str, cell: str) -> pd.Series | None:  # type: ignore[type-arg]
+def mean_of(model: Model, metric: str, cell: str) -> Any:
     """The line of a metric and a cell in the table over seeds; None where it has no value."""
     rows = model.means[(model.means["metric"] == metric) & (model.means["cell"] == cell)]
     return rows.iloc[0] if len(rows) and rows["n"].iloc[0] > 0 else None

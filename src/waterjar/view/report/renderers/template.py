@@ -221,7 +221,7 @@ class Collective:
             return [(name, f"not recorded: {missing}", "-") for name in names]
         clean = self.condition("model_clean_accuracy", {})
         rows = [("Clean", _percent(clean) if clean is not None else "not recorded", "-")]
-        wanted = {
+        wanted: dict[str, tuple[str, dict[str, Any]]] = {
             **{words: ("shifted_accuracy", {"ladder": _LADDER, "shift": shift, "severity": _SEVERITY})
                for words, shift in _SHIFTS.items()},
             f"Adversarial (ε={_EPS})": ("attacked_accuracy", {"attack": _ATTACK, "eps": _EPS}),
