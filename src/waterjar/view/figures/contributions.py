@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 TITLE = "Contributions of streams"
 CAPTION = (
-    "Left: accuracy lost without each stream (ablation), and its Shapley value, which shares out the accuracy above "
-    "that without any stream. Streams that can stand in for each other lose nothing singly. Right: interactions of "
-    "pairs: above 0 two bring more together than apart, below 0 they bring the same."
+    "Bars: accuracy lost without each stream (ablation), and its Shapley value, which shares out the accuracy above "
+    "that without any stream. Streams that can stand in for each other lose nothing singly. Squares: interactions "
+    "of pairs: above 0 two bring more together than apart, below 0 they bring the same."
 )
 NEEDS = ("collective",)
 BARS = {"ablation": "lost without it (ablation)", "shapley_accuracy": "Shapley value"}

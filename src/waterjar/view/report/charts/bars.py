@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from waterjar.view.numbers import shorten
 from waterjar.view.report.blocks import Key
-from waterjar.view.report.charts.theme import QUIET, label_names, layout
+from waterjar.view.report.charts.theme import QUIET, escape, label_names, layout
 
 
 def bars_panel(
@@ -21,6 +22,7 @@ def bars_panel(
     for place, kind in enumerate(kinds):
         own = rows[(rows["kind"] == kind) & rows["mean"].notna()]
         key = keys[kind]
+        shown = escape(shorten(key.label, 40))
         shift = (place - (len(kinds) - 1) / 2) * (0.22 if marks else 0.7 / len(kinds))
         at = [names.index(name) + shift for name in own["name"]]
         bars = {
@@ -35,8 +37,8 @@ def bars_panel(
             for line in own.itertuples()
         ]
         trace: dict[str, Any] = {
-            "x": list(own["mean"]), "y": at, "error_x": bars, "name": key.label, "legendgroup": key.group,
-            "customdata": told, "hovertemplate": f"%{{customdata}}<extra>{key.label}</extra>",
+            "x": list(own["mean"]), "y": at, "error_x": bars, "name": shown, "legendgroup": key.group,
+            "customdata": told, "hovertemplate": f"%{{customdata}}<extra>{shown}</extra>",
         }  # fmt: skip
         if marks:
             look = {"color": key.colour, "size": 8, "symbol": key.symbol or "circle"}

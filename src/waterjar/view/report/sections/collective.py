@@ -251,7 +251,8 @@ def _interactions(square: pd.DataFrame, title: str, reach: float) -> dict[str, A
     grid = square.pivot(index="stream", columns="other_stream", values="mean").reindex(index=names, columns=names)
     values = grid.to_numpy(float)
     texts = [["" if np.isnan(v) else f"{v:.2f}".replace("-", "−") for v in line] for line in values]
-    hover = [[f"{a} and {b}: {'itself' if a == b else number(values[i, j])}" for j, b in enumerate(names)]
+    shown = label_names(names)
+    hover = [[f"{shown[a]} and {shown[b]}: {'itself' if a == b else number(values[i, j])}" for j, b in enumerate(names)]
              for i, a in enumerate(names)]  # fmt: skip
     return matrix_panel(
         values.tolist(), names, names, title=f"{title}: interactions", x="", y="",
