@@ -117,7 +117,7 @@ def test_a_best_stream_that_is_never_right(tmp_path: Path) -> None:
     wrong = dict.fromkeys("ab", sure_of(1 - labels, 2))
     found = measured(tmp_path, wrong, collective=sure_of(labels, 2), labels=labels)
     assert last(found, "emergence_ratio") == np.inf and last(found, "best_individual") == 0.0
-    assert last(found, "error_reduction") == 1.0
+    assert last(found, "error_reduction") == 1.0 and why(found, "emergence_ratio_high") == "undefined"  # no upper bound
     (tmp_path / "none").mkdir()
     nobody = measured(tmp_path / "none", wrong, collective=wrong["a"], labels=labels)
     assert why(nobody, "emergence_ratio") == "undefined"

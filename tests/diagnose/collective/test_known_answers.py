@@ -184,3 +184,9 @@ def test_probes_read_what_untrained_heads_do_not_say(tmp_path: Path) -> None:
     assert last(found, "emergence_ratio") == pytest.approx(3.0) and last(found, "best_at_chance") == 1
     assert last(found, "emergence_ratio_probe") == 1.0 and last(found, "emergence_ratio_concatenated") == 1.0
     assert last(found, "individual_accuracy_probe").tolist() == [1.0, 1.0]
+    assert last(found, "best_individual_probe") == 1.0 and last(found, "individual_accuracy_probe_high").tolist() == [
+        1,
+        1,
+    ]
+    low, high = last(found, "individual_accuracy_low"), last(found, "individual_accuracy_high")
+    assert (low < 1 / 3).all() and (high > 1 / 3).all()

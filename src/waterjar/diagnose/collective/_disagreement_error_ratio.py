@@ -35,7 +35,7 @@ def disagreement_error_ratio(predictions: ArrayLike, labels: ArrayLike) -> Resul
     long_name="disagreement-error ratio: mean disagreement of streams over their mean error",
     formula="DER = mean over i < j of P(answer_i != answer_j) / mean over streams of err",
     range=(0, np.inf),
-    citation="Theisen et al. 2023, When are ensembles really effective?, def. 2",
+    citation="Theisen et al. 2023, When are ensembles really effective?",
     needs=("streams/logits", "probe_samples/label"),
     summary="disagreement_error_ratio_final",
     symbol="DER",

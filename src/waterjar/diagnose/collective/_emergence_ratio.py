@@ -6,7 +6,7 @@ import numpy as np
 
 from waterjar.diagnose.collective.best import Versus, chosen_on, ratio_with_bounds, versus
 from waterjar.diagnose.collective.inputs import StreamOutputs
-from waterjar.diagnose.collective.resampling import share_bounds
+from waterjar.diagnose.collective.resampling import stream_bounds
 from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import NOT_A_NUMBER, Result
 
@@ -17,6 +17,8 @@ _BESIDE = {
     "best_stream": Beside((), "number of the best stream, chosen on validation data where there is some"),
     "best_at_chance": Beside((), "1 where the best stream is not surely above one constant answer: rho says nothing"),
     "individual_accuracy": Beside(("stream",), "accuracy of each stream, among the others"),
+    "individual_accuracy_low": Beside(("stream",), "accuracy of each stream: lower bound over samples"),
+    "individual_accuracy_high": Beside(("stream",), "accuracy of each stream: upper bound over samples"),
     "head_at_chance": Beside(("stream",), "1 where the stream is not surely above one constant answer"),
     "chance": Beside((), "accuracy of the best constant answer: share of the most frequent class"),
 }
@@ -76,14 +78,17 @@ def _streams(outputs: StreamOutputs, confidence: float) -> dict[str, Result]:
     """Accuracy of each stream, and whether it is above chance."""
     if outputs.compared is not None:
         gone = Result.of(np.full(len(outputs.names), np.nan), outputs.compared.code)
-        return {"individual_accuracy": gone, "head_at_chance": gone, "chance": outputs.compared}
+        names = ("individual_accuracy", "individual_accuracy_low", "individual_accuracy_high", "head_at_chance")
+        return {**dict.fromkeys(names, gone), "chance": outputs.compared}
     assert outputs.test.labels is not None
     n, each = len(outputs.test.labels), outputs.accuracies
     chance = float(np.bincount(outputs.test.labels).max() / n)
-    lows = [share_bounds(float(np.round(share * n)), n, confidence)[0] for share in np.nan_to_num(each.value)]
-    flags = np.where(np.isnan(each.value), np.nan, np.asarray(lows) <= chance)
+    low, high = stream_bounds(outputs.test.right, confidence)
+    flags = np.where(np.isnan(each.value), np.nan, low.value <= chance)
     return {
         "individual_accuracy": each,
+        "individual_accuracy_low": low,
+        "individual_accuracy_high": high,
         "head_at_chance": Result.of(flags, NOT_A_NUMBER),
         "chance": Result(chance, n=n),
     }

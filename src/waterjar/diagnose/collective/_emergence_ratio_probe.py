@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from waterjar.diagnose.collective.answers import by_stream
 from waterjar.diagnose.collective.best import ratio_with_bounds, versus
 from waterjar.diagnose.collective.inputs import StreamOutputs
 from waterjar.diagnose.collective.probing import probed
+from waterjar.diagnose.collective.resampling import stream_bounds
 from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import Result
 
@@ -14,6 +16,9 @@ _BESIDE = {
     "emergence_ratio_probe_low": Beside((), "emergence ratio against probes: lower bound over samples"),
     "emergence_ratio_probe_high": Beside((), "emergence ratio against probes: upper bound over samples"),
     "individual_accuracy_probe": Beside(("stream",), "accuracy of a linear probe of each stream's features"),
+    "individual_accuracy_probe_low": Beside(("stream",), "the same: lower bound over samples"),
+    "individual_accuracy_probe_high": Beside(("stream",), "the same: upper bound over samples"),
+    "best_individual_probe": Beside((), "accuracy of the best stream, as a linear probe reads it"),
 }
 
 
@@ -36,8 +41,10 @@ def _measure(
     read = probed(outputs, ridge=ridge)
     if isinstance(read, Result):
         each = Result.of(np.full(len(outputs.names), np.nan), read.code)
-        return read, dict(zip(_BESIDE, (read, read, each), strict=True))
+        return read, dict(zip(_BESIDE, (read, read, each, each, each, read), strict=True))
     right, best = read
     found = versus(outputs, right, best, resamples=resamples, seed=seed)
     ratio, low, high = ratio_with_bounds(found, confidence)
-    return ratio, dict(zip(_BESIDE, (low, high, Result.of(right.mean(0), n=len(right))), strict=True))
+    best_one = found if isinstance(found, Result) else Result(found.best, n=found.n)
+    own = (by_stream(right), *stream_bounds(right, confidence))
+    return ratio, dict(zip(_BESIDE, (low, high, *own, best_one), strict=True))

@@ -34,7 +34,7 @@ def ensemble_improvement_rate(collective_right: ArrayLike, stream_right: ArrayLi
     formula="EIR = (mean over streams of err - err(collective)) / mean over streams of err",
     direction="higher",
     range=(-np.inf, 1),
-    citation="Theisen et al. 2023, When are ensembles really effective?, def. 1",
+    citation="Theisen et al. 2023, When are ensembles really effective?",
     needs=("streams/logits", "streams/collective_logits", "probe_samples/label"),
     summary="ensemble_improvement_rate_final",
     symbol="EIR",

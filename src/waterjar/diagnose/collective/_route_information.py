@@ -51,7 +51,7 @@ def class_information(routing: ArrayLike, labels: ArrayLike) -> float:
     formula="I(T; X) = H(mean over x of w) - mean over x of H(w)",
     units="nat",
     range=(0, np.inf),
-    citation="Cover & Thomas 2006, ch. 2; of mixtures of experts, Mustafa et al. 2022, LIMoE, sec. 2.2",
+    citation="Cover & Thomas 2006, ch. 2; of mixtures of experts, Mustafa et al. 2022 (LIMoE)",
     needs=("streams/route_weight", "streams/route_index"),
     summary="route_information_final",
     beside=_BESIDE,

@@ -150,5 +150,5 @@ def reduction_with_bounds(found: Versus | Result, confidence: float) -> tuple[Re
 
 
 def _bound(value: float) -> Result:
-    """Minus or plus infinity where the samples bound it nowhere."""
-    return Result(value)
+    """Undefined where so few samples bound it nowhere."""
+    return Result(value) if np.isfinite(value) else Result.missing("undefined", "the samples bound it nowhere")

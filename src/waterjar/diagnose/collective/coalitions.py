@@ -19,7 +19,7 @@ from waterjar.run.schema import ABSENT
 EXACT = 8
 """Up to so many streams all coalitions are looked at."""
 ACCURACY, LIKELIHOOD = "accuracy", "log_likelihood"
-_BLOCK = 2**23
+_BLOCK = 2**20
 """Numbers that are held at a time."""
 _NO_RULE = Result.missing(
     "not_recorded", "coalitions were not recorded, and no rule makes the collective of its streams' outputs"
@@ -205,9 +205,11 @@ def _in_blocks(
 def _answers(mixed: Floats, labels: Labels, rule: str) -> dict[str, Floats]:
     """Of what a rule has averaged, (coalition, sample, class)."""
     right = (mixed.argmax(-1) == labels).astype(np.float64)
-    with np.errstate(divide="ignore"):
-        logs = mixed if rule == "mean_logit" else np.log(mixed)
-    likely = np.moveaxis(label_log_likelihood(np.moveaxis(logs, 0, 1), labels), 0, 1)
+    if rule == "mean_logit":
+        likely = np.moveaxis(label_log_likelihood(np.moveaxis(mixed, 0, 1), labels), 0, 1)
+    else:  # shares, which sum to 1
+        with np.errstate(divide="ignore"):
+            likely = np.log(mixed[:, np.arange(len(labels)), labels])
     return {ACCURACY: right, LIKELIHOOD: likely}
 
 

@@ -13,13 +13,13 @@ ALONE = Result.missing("undefined", "one stream has no pair")
 
 
 def mean_of_pairs(matrix: Floats) -> Result:
-    """Mean over pairs of different streams, each once; undefined of one stream.
+    """Mean over pairs of different streams, each once; undefined of one stream, and where a pair has no number.
 
     >>> float(mean_of_pairs(np.array([[0.0, 0.5], [0.5, 0.0]])))
     0.5
     """
     upper = np.triu_indices(len(matrix), 1)
-    return Result(float(matrix[upper].mean()), n=len(upper[0])) if len(matrix) > 1 else ALONE
+    return Result.of(matrix[upper].mean(), n=len(upper[0])) if len(matrix) > 1 else ALONE
 
 
 def among(found: Floats | Result, names: Sequence[str], alive: NDArray[np.bool_] | None = None) -> Result:
