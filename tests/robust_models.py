@@ -47,12 +47,12 @@ def trained(seed: int = 0, steps: int = 60, width: int = 8) -> nn.Module:
 class Saturated(nn.Module):
     """Logits a thousand times as large: the cross-entropy is 0 to the last digit, and so is its slope."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, factor: float = 1000.0) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.factor = network, factor
 
     def forward(self, images: Tensor) -> Tensor:
-        return 1000.0 * self.network(images)
+        return self.factor * self.network(images)
 
 
 class Quantised(nn.Module):

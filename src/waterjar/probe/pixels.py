@@ -16,13 +16,15 @@ Normalise = Callable[[Tensor], Tensor] | tuple[Any, Any] | None
 """Pixels in [0, 1] -> what the network takes: a function, (mean, std) by channel, or nothing."""
 
 
-def checked_images(images: Tensor | NDArray[Any]) -> Tensor:
+def checked_images(images: Tensor | NDArray[Any], *, single: bool = True) -> Tensor:
     """Images as a tensor of their own; what does not lie in [0, 1] is refused.
+
+    Arrays become numbers of single precision, which models take, unless `single` is False; tensors stay what they are.
 
     >>> checked_images(np.full((1, 1, 2, 2), 0.5)).dtype
     torch.float32
     """
-    given = images.detach() if isinstance(images, Tensor) else torch.from_numpy(np.asarray(images))
+    given = images.detach() if isinstance(images, Tensor) else torch.from_numpy(np.array(images))
     if given.ndim < 2 or not given.is_floating_point():
         raise WaterjarError(
             f"images have shape {tuple(given.shape)} and type {given.dtype}: expected pixels as floating-point numbers "
@@ -36,8 +38,9 @@ def checked_images(images: Tensor | NDArray[Any]) -> Tensor:
             f"images lie between {low:g} and {high:g}: expected pixels in [0, 1]. Give those of before the "
             "normalisation, and normalise=(mean, std) beside them"
         )
-    kept = isinstance(images, Tensor)
-    return (given if kept else given.float()).clone()  # a copy, also out of inference mode
+    if isinstance(images, Tensor):
+        return given.clone()  # also out of inference mode
+    return given.float() if single else given
 
 
 def checked_labels(labels: Tensor | NDArray[Any] | Sequence[int], samples: int) -> Tensor:

@@ -135,6 +135,16 @@ class TestEffective:
         assert abs(value[1, 1] + 0.25) < 0.03 and low[1, 1] < value[1, 1] < high[1, 1] < -0.2
         np.testing.assert_allclose(found.average_effective[0][:, 0], value[:, 1])
 
+    def test_covers(self):
+        """Nominally 95 %: 100 times, references on the diagonal."""
+        rng, covered = np.random.default_rng(0), 0
+        for _ in range(100):
+            references = rng.random((4, 2, 300)) < np.array([0.6, 0.7, 0.8, 0.9])[:, None, None]
+            model = rng.random((1, 2, 300)) < np.array([0.85, 0.6])[:, None]
+            found = Robustness(("a",), ("clean", "seed/blur/3"), model, references=references, resamples=200)
+            covered += found.effective[1][0, 1] < -0.25 < found.effective[2][0, 1]
+        assert covered > 85
+
     def test_without_references_and_of_attacks(self, found):
         assert np.isnan(found.effective[0]).all() and np.isnan(found.average_effective[0]).all()
         natural = found.correct[:, found.natural]

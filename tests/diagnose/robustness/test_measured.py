@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from waterjar import Recorder, WaterjarError, open_run
+from waterjar import Recorder, WaterjarError, open_run, open_study
 from waterjar.diagnose.registry import find_family
 from waterjar.diagnose.robustness import (
     FLAGS,
@@ -17,7 +17,9 @@ from waterjar.diagnose.robustness import (
     record_robustness,
     robustness_labels,
 )
+from waterjar.diagnose.study import diagnose
 from waterjar.run.rows import Reasoned
+from waterjar.run.study import create_study
 from waterjar.testing import check_metric
 
 CONDITIONS = ("clean", "seed/blur/1", "seed/blur/3", "seed/contrast/3", "fgsm/0.03", "worst/0.03", "worst/8:255")
@@ -98,6 +100,13 @@ class TestByHand:
         assert why.values.tolist() == [1, 1, 0, 1, 1]
         gain = measured.shift_gain.isel(repeat=0, snapshot=0).sel(other_model="ensemble", ladder="seed", severity=3)
         np.testing.assert_allclose(gain, [0.5, 0.5], atol=1e-6)
+
+    def test_where_curves_begin(self, measured):
+        clean = measured.model_clean_accuracy.isel(repeat=0, snapshot=0)
+        assert dict(zip(clean.model.values, clean.values.round(6), strict=True)) == {
+            "collective": 0.8, "ensemble": 1.0, "best_stream": 0.4,
+        }  # fmt: skip
+        assert float(measured.model_clean_accuracy_high.sel(model="ensemble")[0, 0]) == 1.0
 
     def test_tables_of_attacks(self, measured):
         table = measured.attacked_accuracy.isel(repeat=0, snapshot=0).sel(model="ensemble")
@@ -194,3 +203,35 @@ class TestWhatIsNotThere:
         result = measure(open_run(record(tmp_path / "run", each=(wrong,))))
         assert result.shift_robustness_final_reason.values.tolist() == [6]
         assert result.avg_shifted_final.item() == 0.0 and np.isnan(result.robustness_gain_final)
+
+
+class TestStudies:
+    def test_of_probe_runs(self, tmp_path):
+        """Trainings without any probe, and what was looked into after: one cell, two seeds, another control each."""
+        declared = {"families": ["robustness"], "settings": {"robustness": {"severity": "all"}}}
+        create_study(tmp_path / "study", {"analysis": declared})
+        for seed in (1, 2):
+            config = {"method": "collective", "seed": seed}
+            place = tmp_path / "study" / f"run-{seed}"
+            with Recorder(place, config) as recorder:
+                recorder.log(epoch=0, train={"loss": 1.0})
+                recorder.log(epoch=1, train={"loss": 0.5})
+            one = found(flags=False, shift=seed - 1)
+            with Recorder(
+                tmp_path / "study" / f"probe-{seed}", {"probe": "robustness", "seed": seed}, source=place,
+                variables=ROBUSTNESS_VARIABLES, labels=robustness_labels(one),
+            ) as recorder:  # fmt: skip
+                recorder.log(epoch=1, step=1, total_epoch=1, monitor={"probed": 1.0})
+                record_robustness(recorder, one)
+        result = diagnose(open_study(tmp_path / "study")).results["robustness"]
+        assert result.sizes["cell"] == 1 and result.sizes["seed"] == 2
+        expected = [
+            one.average_accuracy[0][0, list(one.averages).index("seed/all")] for one in (found(), found(shift=1))
+        ]
+        np.testing.assert_allclose(result.avg_shifted_final.values[0], expected, atol=1e-6)
+        assert result.shifted_accuracy.dims == ("cell", "seed", "snapshot", "model", "ladder", "shift", "severity")
+
+    def test_settings_as_a_command_line_has_them(self):
+        family = find_family("robustness")
+        assert family.settings({"severity": "all", "eps": 0.03}).eps == 0.03
+        assert family.settings({"severity": 2, "eps": "8/255"}).severity == 2

@@ -47,6 +47,15 @@ def test_an_ordinary_network_raises_none():
     assert values["large_eps_accuracy"] == 0.0 and values["zero_gradient_share"] == 0.0
 
 
+def test_a_network_that_is_sure_of_itself_hides_nothing():
+    """Its cross-entropy is 0 to the last digit of most images, but its slope is not."""
+    surer = Saturated(copy.deepcopy(trained()), factor=6.0)
+    images, labels = blobs(100, seed=1)
+    before = attack(surer, images, labels, "noise", normalise=NORMALISE).clean_margin
+    assert (before < -17).mean() > 0.5
+    assert raised_flags(flags_of(surer, eps=0.02)) == ()
+
+
 @pytest.mark.parametrize("eps", [0.01, 0.06])
 def test_a_saturated_softmax(eps):
     raised = raised_flags(flags_of(Saturated(copy.deepcopy(trained())), eps=eps))

@@ -145,9 +145,17 @@ def test_of_a_source_run(tmp_path: Path, trained: OnImages) -> None:
         for epoch in range(3):
             recorder.log(epoch=epoch, train={"loss": 1.0})
     sets = (images(20, 1), images(20, 2), images(20, 3))
+    control = nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, 8), nn.BatchNorm1d(8), nn.Linear(8, tiny.CLASSES))
+    before = {key: one.clone() for key, one in control.state_dict().items()}
     made = full_evaluation(
-        trained, *sets, tmp_path / "probe", source=tmp_path / "training", robust=LITTLE, progress=False
+        trained, *sets, tmp_path / "probe", source=tmp_path / "training", control=control, robust=LITTLE, progress=False
     )
+    assert control.training and all(torch.equal(one, before[key]) for key, one in control.state_dict().items())
+    assert list(made.tree["robustness"]["other_model"].values) == ["best_stream", "ensemble"]
+    control.eval()
+    expected = float((control(sets[2][0]).argmax(1) == sets[2][1]).float().mean())
+    clean = made.tree["robustness"]["accuracy"].sel(model="ensemble", condition="clean")
+    assert float(clean) == pytest.approx(expected)
     assert made.run.attributes["source"]["run_id"] == waterjar.open_run(tmp_path / "training").run_id
     assert made.run["probes/stream_failure"]["step"].values.tolist() == [2]
 

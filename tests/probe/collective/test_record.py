@@ -72,7 +72,7 @@ def test_what_there_is_not_is_said_once(tmp_path: Path) -> None:
     _, told, run = recorded(tmp_path, tiny.networks(2), epochs=3)
     assert set(told.passed_over) == {"routing", "affinity", "fingerprint"}
     messages = run["events"]["message"].values.tolist()
-    assert len(messages) == 3 and "routing is not recorded: independent networks route nothing" in messages
+    assert len(messages) == 3 and "routing: independent networks route nothing" in messages
 
 
 def test_a_loader_that_shuffles_is_read_in_order(tmp_path: Path) -> None:
@@ -140,6 +140,24 @@ def test_frozen_between_epochs(tmp_path: Path) -> None:
         nets[0].requires_grad_(False)
         recorder.log(epoch=1, train={"loss": 1.0})
         assert "trainable_parameters" in record_collective(recorder, collective, SETS).passed_over
+
+
+def test_answers_that_hang_on_the_batch_are_said(tmp_path: Path) -> None:
+    class Gossip(tiny.Router):
+        def forward(self, x: Any, mailbox: Any = None, target_fingerprint: Any = None) -> Any:
+            if mailbox is not None:
+                mailbox[:] = [
+                    one.mean(dim=0, keepdim=True) for one in mailbox
+                ]  # the mean over the batch, as geofractal
+            return super().forward(x, mailbox, target_fingerprint)
+
+    model = tiny.Protocol()
+    for stream in model.streams:
+        stream.router = Gossip()
+    _, told, _ = recorded(tmp_path / "a", model)
+    assert told.passed_over["batches"].startswith("an answer depends on which samples share its batch")
+    _, told, _ = recorded(tmp_path / "b", tiny.Protocol())
+    assert "batches" not in told.passed_over
 
 
 def test_a_recorder_without_names_is_told_how(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor
+from torch import Tensor, nn
 
 from waterjar.diagnose import collective as metrics_of
 from waterjar.diagnose.collective.answers import label_log_likelihood, right_answers
@@ -23,11 +23,13 @@ from waterjar.diagnose.robustness import (
     to_dataset,
 )
 from waterjar.errors import WaterjarError
+from waterjar.probe.collective import modules
 from waterjar.probe.collective.adapt import adapt
 from waterjar.probe.collective.coalitions import MOST_EXACT
 from waterjar.probe.collective.evaluation import Evaluation, under_the_seeds_keys
 from waterjar.probe.collective.failure import StreamFailure, stream_failure
 from waterjar.probe.collective.live import LiveCollective, size_of
+from waterjar.probe.collective.protocol import first
 from waterjar.probe.collective.record import collected, collective_labels, read_sets, record_once, say
 from waterjar.probe.collective.samples import Samples
 from waterjar.probe.collective.stages import Stages
@@ -49,7 +51,7 @@ def full_evaluation(
     *,
     config: Mapping[str, Any] | None = None,
     source: str | os.PathLike[str] | Run | None = None,
-    control: Callable[[Tensor], Tensor] | None = None,
+    control: Any = None,
     normalise: tuple[Any, Any] | None = None,
     robust: Mapping[str, Any] | None = None,
     absences: Sequence[str] | None = None,
@@ -70,7 +72,8 @@ def full_evaluation(
     train, val, test : (inputs, labels), a data set or a loader each.
     config : of the probe run; says by default that it is a full evaluation, of which seed and model.
     source : the sealed run of the training that this evaluates, if there is one; its last step is the one evaluated.
-    control : a matched ensemble or one wide network, inputs -> logits: robustness is compared with it, too.
+    control : a matched ensemble (as `adapt` takes it), one wide network, or any inputs -> logits: robustness is
+        compared with it, too.
     normalise : (mean, std) by channel if inputs are normalised pixels; else they are taken for pixels.
     robust : settings of `waterjar.probe.robustness`, as {"attacks": ["fgsm"], "severities": [3]}.
     absences : how streams are absent in coalitions: by default all that the model can do, of more than 8 streams the
@@ -178,7 +181,7 @@ def _robustness(
     live: LiveCollective,
     best: str | None,
     samples: Samples,
-    control: Callable[[Tensor], Tensor] | None,
+    control: Any,
     normalise: tuple[Any, Any] | None,
     settings: dict[str, Any],
     stages: Stages,
@@ -202,10 +205,27 @@ def _robustness(
     models = {"collective": counted(live.logits)}
     if best is not None:
         models["best_stream"] = counted(lambda x: live.stream_logits(x, best))
-    if control is not None:
-        models["ensemble"] = counted(control)
-    with measured(live.module, settings["seed"], gradients=True) as device:
-        return robustness(models, pixels.to(device), torch.from_numpy(samples.labels), normalise=normalise, **settings)
+    with contextlib.ExitStack() as stack:
+        device = stack.enter_context(measured(live.module, settings["seed"], gradients=True))
+        if control is not None:
+            answer, module = _control(control)
+            models["ensemble"] = counted(answer)
+            if module is not None:
+                stack.enter_context(measured(module, settings["seed"], gradients=True))
+        labels = torch.from_numpy(samples.labels)
+        return robustness(models, pixels.to(device), labels, normalise=normalise, **settings)
+
+
+def _control(given: Any) -> tuple[Callable[[Tensor], Tensor], nn.Module | None]:
+    """Inputs -> logits, and the module to be put into evaluation mode meanwhile, if it is one."""
+    if isinstance(given, LiveCollective) or modules.fits(given):
+        live = adapt(given)
+        return live.logits, live.module
+    if isinstance(given, nn.Module):
+        return lambda x: first(given(x)), given
+    if not callable(given):
+        raise WaterjarError(f"control is a {type(given).__name__}: expected a network, several, or inputs -> logits")
+    return given, None
 
 
 def _best(live: LiveCollective, arrays: Mapping[str, Any], samples: Samples) -> str | None:

@@ -36,6 +36,10 @@ _WHY = {
 }
 
 
+_ALONE = 1e-3
+"""How much of itself a logit may change by rounding, where other kernels are used for one sample than for many."""
+
+
 @dataclass
 class Gathered:
     """Arrays of one set of samples, by their names in /streams: (sample, stream, ...), (sample, class)."""
@@ -44,7 +48,7 @@ class Gathered:
     static: dict[str, Array] = field(default_factory=dict)
     """Affinities that no input changes: (stream, anchor)."""
     passed_over: dict[str, str] = field(default_factory=dict)
-    """What there is not -> why, in one sentence."""
+    """What there is not, or only so -> why, in one sentence."""
 
 
 def gathered(collective: LiveCollective, samples: Samples, batch_size: int = 256, seed: int = 0) -> Gathered:
@@ -58,6 +62,7 @@ def gathered(collective: LiveCollective, samples: Samples, batch_size: int = 256
     """
     parts: dict[str, list[Array]] = {}
     static: dict[str, Array] = {}
+    alone = 0.0
     with measured(collective.module, seed) as device:
         for rows in samples.batches(batch_size):
             outputs = collective.outputs(samples.rows(rows, device))
@@ -66,12 +71,25 @@ def gathered(collective: LiveCollective, samples: Samples, batch_size: int = 256
                     f"the collective gives {tuple(outputs.collective.shape)} for {len(rows)} inputs: expected logits "
                     "(sample, class)"
                 )
+            if not rows[0] and len(rows) > 1:  # the first sample again, without the others of its batch
+                alone = _apart(collective.logits(samples.rows(rows[:1], device)), outputs.collective[:1])
             found, static = _of_batch(outputs, collective.streams)
             for name, array in found.items():
                 parts.setdefault(name, []).append(array)
     arrays = {name: np.concatenate(each) for name, each in parts.items()}
     _widen_collective(arrays)
-    return Gathered(arrays, static, _passed_over(collective, arrays, static))
+    told = _passed_over(collective, arrays, static)
+    if alone > _ALONE:
+        told["batches"] = (
+            f"an answer depends on which samples share its batch (a logit changes by {alone:.1%} alone): numbers hold "
+            f"for batches of {batch_size}"
+        )
+    return Gathered(arrays, static, told)
+
+
+def _apart(a: Tensor, b: Tensor) -> float:
+    """The largest difference of logits, as a share of the largest logit (of 1, if that is smaller)."""
+    return float((a - b).nan_to_num(0.0, 0.0, 0.0).abs().max() / b.nan_to_num(0.0, 0.0, 0.0).abs().max().clamp(min=1.0))
 
 
 def _of_batch(outputs: Outputs, streams: Sequence[str]) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -31,7 +31,7 @@ class Recorded:
     arrays: tuple[str, ...]
     """Names in /streams."""
     passed_over: Mapping[str, str]
-    """What the model cannot tell -> why, in one sentence."""
+    """What the model cannot tell, or only so -> why, in one sentence."""
 
 
 def collective_labels(
@@ -263,4 +263,4 @@ def say(recorder: Recorder, passed_over: Mapping[str, str]) -> None:
     for name, why in passed_over.items():
         if name not in said:
             said.add(name)
-            recorder.event("collective", f"{name} is not recorded: {why}")
+            recorder.event("collective", f"{name}: {why}")

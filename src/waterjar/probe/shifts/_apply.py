@@ -72,7 +72,7 @@ def shift(
     True
     """
     name, function, level = _level(how, severity, ladder)
-    given = checked_images(images)
+    given = checked_images(images, single=False)
     if given.ndim not in (3, 4):
         raise WaterjarError(f"images have shape {tuple(given.shape)}: expected (sample, channel, row, column)")
     draws = Draws(seed, checked_index(index, len(given)), "shift", name, severity)

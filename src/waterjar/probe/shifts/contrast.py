@@ -20,7 +20,9 @@ def jitter_contrast(images: Tensor, half_width: float, draws: Draws) -> Tensor:
     """(sample, channel, row, column) -> the same; every image has a factor of its own."""
     factor = torch.from_numpy(draws.uniform((1, 1, 1), 1 - half_width, 1 + half_width)).to(images)
     if images.shape[1] == 3:
-        grey = (images * torch.tensor(_GREY).to(images)[:, None, None]).sum(1, keepdim=True)
+        grey = (images * torch.tensor(_GREY, dtype=images.dtype, device=images.device)[:, None, None]).sum(
+            1, keepdim=True
+        )
     else:
         grey = images.mean(1, keepdim=True)
     return factor * images + (1 - factor) * grey.mean((2, 3), keepdim=True)
