@@ -56,43 +56,45 @@ def attack(
         raise WaterjarError(f"queries={queries}, start={start}: expected 1 or more, and a share above 0, at most 1")
     found = Candidates(victim, images, labels, margin)
     left = found.left()
+    if not len(left):
+        return found.images
     rows, columns = (1, images.shape[-1]) if images.ndim == 2 else (images.shape[-2], images.shape[-1])
     channels = images[0].numel() // (rows * columns)
-    stripes = draws.of(left.cpu().numpy()).uniform((channels, 1, columns), -1, 1)
     centre = images[left].reshape(len(left), channels, rows, columns)
-    at = Ball(centre, eps).into(centre + eps * torch.from_numpy(stripes).to(images).sign())
-    best = found.loss[left]
+    ball = Ball(centre, eps)
+    corners = torch.stack([ball.low, ball.high], 1)  # (sample, down or up, channel, row, column)
+    stripes = torch.from_numpy(draws.of(left.cpu().numpy()).uniform((channels, 1, columns))).to(images) < 0.5
+    at = tried = torch.where(stripes, corners[:, 0], corners[:, 1])
+    best, wanted = torch.full_like(found.loss[left], -torch.inf), labels[left]
+    numbers = torch.empty(len(left), 0)
     for query in range(queries):
-        if not len(left):
-            break
-        centre = images[left].reshape(len(left), channels, rows, columns)
-        if query == 0:
-            tried = at
-        else:
-            if (query - 1) % _BLOCK == 0:  # of every image as many, whatever becomes of the others
-                numbers = torch.from_numpy(draws.of(left.cpu().numpy()).uniform((_BLOCK, 2 + channels))).to(images)
-            tried = _tried(at, centre, numbers[:, (query - 1) % _BLOCK], share_at(query, queries, start), eps)
+        if query and (query - 1) % _BLOCK == 0:  # of every image as many, whatever becomes of the others
+            numbers = torch.from_numpy(draws.of(left.cpu().numpy()).uniform((_BLOCK, 2 + channels))).to(images)
+        if query:
+            tried = _tried(at, corners, numbers[:, (query - 1) % _BLOCK], share_at(query, queries, start))
         shown = tried.reshape(-1, *images.shape[1:])
         with torch.no_grad():
             logits = victim.logits(shown)
-        losses, right = margin(logits, labels[left]), is_right(logits, labels[left])
-        found.offer(left, shown, losses, right)
-        better = (losses > best) if query else torch.ones_like(right)
-        at = torch.where(better[:, None, None, None], tried, at)[right]
-        best = torch.where(better, losses, best)[right]
-        if query:
+        losses, right = margin(logits, wanted), is_right(logits, wanted)
+        better = losses > best
+        at, best = torch.where(better[:, None, None, None], tried, at), torch.where(better, losses, best)
+        new = better | ~right
+        found.offer(left[new], shown[new], losses[new], right[new])
+        if not bool(right.all()):
+            left, at, best, wanted, corners = left[right], at[right], best[right], wanted[right], corners[right]
             numbers = numbers[right]
-        left = left[right]
+            if not len(left):
+                break
     return found.images
 
 
-def _tried(at: Tensor, centre: Tensor, numbers: Tensor, share: float, eps: float) -> Tensor:
-    """(sample, channel, row, column): a window of each image set to +-eps; `numbers` say where, and which sign."""
+def _tried(at: Tensor, corners: Tensor, numbers: Tensor, share: float) -> Tensor:
+    """(sample, channel, row, column): a window of each image set to a corner; `numbers` say where, and which."""
     rows, columns = at.shape[-2:]
     side = max(1, round(math.sqrt(share * rows * columns))) if rows > 1 else max(1, round(share * columns))
     mask = _span(rows, side, numbers[:, 0])[:, None, :, None] & _span(columns, side, numbers[:, 1])[:, None, None, :]
-    signs = torch.where(numbers[:, 2:] < 0.5, -1.0, 1.0).to(at)[:, :, None, None]
-    return torch.where(mask, Ball(centre, eps).into(centre + eps * signs), at)
+    down = numbers[:, 2:, None, None] < 0.5
+    return torch.where(mask, torch.where(down, corners[:, 0], corners[:, 1]), at)
 
 
 def _span(length: int, side: int, place: Tensor) -> Tensor:
