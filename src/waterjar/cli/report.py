@@ -22,7 +22,7 @@ def command(
     path: Annotated[Path, typer.Argument(help="A study, or a run.")],
     out: Annotated[Path | None, typer.Option(help="The file to write; by default report.html in the study.")] = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="html, markdown, latex, json, csv or pdf; by default as --out ends.")
+        str | None, typer.Option("--format", help="html, markdown, latex, json, csv, pdf or template; as --out ends.")
     ] = None,
     notebook: Annotated[
         bool, typer.Option("--notebook", help="Write a Jupyter notebook that opens the study and draws it anew.")

@@ -218,6 +218,15 @@ def test_a_figure_that_refuses_is_named(small: Model) -> None:
 def test_what_is_missing_is_listed_to_its_end_in_print(small: Model) -> None:
     """All metrics, of five learners, for two reasons: in print a table ends after 60 rows, its cells at 200 signs."""
     cells = [f"a learner with quite a long name, number {i}" for i in range(5)]
+    _listed_to_its_end(small, cells, {cell: cell for cell in cells}, "all 5 learners")
+
+
+def test_learners_that_lack_something_others_have_are_named(small: Model) -> None:
+    cells = ["one learner", "another learner", "a third learner"]
+    _listed_to_its_end(small, cells, {cell: cell for cell in (*cells, "who lacks nothing")}, "")
+
+
+def _listed_to_its_end(small: Model, cells: list[str], names: dict[str, str], everybody: str) -> None:
     table = pd.DataFrame(
         [
             {"family": one.family, "metric": one.name, "cell": cell, "seed": seed, "value": NAN, "reason": reason}
@@ -226,16 +235,16 @@ def test_what_is_missing_is_listed_to_its_end_in_print(small: Model) -> None:
             for seed, reason in enumerate(("not_recorded", "not_recorded", "undefined"))
         ]
     )
-    known = {"diagnosis": small.diagnosis, "refused": {}, "table": table, "names": {cell: cell for cell in cells}}
+    known = {"diagnosis": small.diagnosis, "refused": {}, "table": table, "names": names}
     model: Any = types.SimpleNamespace(**known)
     (block,) = [one for one in missing.blocks(model) if isinstance(one, Table)]
-    assert len(block.frame) == 2 * 5 * len(metrics()) and len(block.rows) <= 60
+    assert len(block.frame) == 2 * len(cells) * len(metrics()) and len(block.rows) <= 60
     text = _grid(block.columns, block.rows)
     for row in block.rows:
         assert row[2:4] in (("2 of 3", "not_recorded"), ("1 of 3", "undefined"))
     for one in metrics().values():
         for cell in cells:
-            listed = [row for row in block.rows if label(one) in row[0].split(", ") and cell in row[1]]
+            listed = [row for row in block.rows if label(one) in row[0].split(", ") and (everybody or cell) in row[1]]
             assert len(listed) == 2, (one.name, cell)
     assert "…" not in text and "more rows" not in text
 

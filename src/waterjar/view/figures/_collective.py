@@ -64,7 +64,7 @@ def own_last(one: xr.Dataset, name: str) -> Places:
     """(repeat,): the last snapshot at which a repeat has recorded this variable: probes are taken when one likes."""
     order = ("repeat", "snapshot", *(str(dim) for dim in one[name].dims if dim not in ("repeat", "snapshot")))
     codes = reasons_of(one, name).transpose(*order).values
-    there = (~np.isin(codes, _ABSENT)).reshape(*codes.shape[:2], -1).any(-1)
+    there: NDArray[np.bool_] = np.asarray((~np.isin(codes, _ABSENT)).any(axis=tuple(range(2, codes.ndim))))
     if not there.shape[1]:
         return np.full(len(there), -1)
     return np.where(there.any(1), there.shape[1] - 1 - there[:, ::-1].argmax(1), -1)

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 TITLE = "Contributions of streams"
 CAPTION = (
-    "Left: accuracy lost without each stream (ablation), and its Shapley value, which shares out the accuracy above "
-    "that without any stream. Streams that can stand in for each other lose nothing singly. Right: interactions of "
-    "pairs: above 0 two bring more together than apart, below 0 they bring the same."
+    "Bars: accuracy lost without each stream (ablation), and its Shapley value, which shares out the accuracy above "
+    "that without any stream. Streams that can stand in for each other lose nothing singly. Squares: interactions "
+    "of pairs: above 0 two bring more together than apart, below 0 they bring the same."
 )
 NEEDS = ("collective",)
 BARS = {"ablation": "lost without it (ablation)", "shapley_accuracy": "Shapley value"}
@@ -116,7 +116,8 @@ def contributions(
         panels = figure.subplots(
             len(cells), 2, squeeze=False, gridspec_kw={"height_ratios": heights, "width_ratios": [1.5, 1]}
         )
-        titles, handles = labels(map(shown_name, cells), most=40), {}
+        titles = labels(map(shown_name, cells), most=40)
+        handles: dict[str, Any] = {}
         pairs = table[table["metric"] == PAIRS]
         reach = float(np.nanmax(np.abs(pairs["mean"]))) if pairs["mean"].notna().any() else 1.0
         for (left, right), cell in zip(panels, cells, strict=True):
@@ -144,7 +145,12 @@ def _bars(ax: Axes, part: pd.DataFrame) -> dict[str, Any]:
     for shift, (metric, words) in enumerate(BARS.items()):
         rows = part[part["metric"] == metric].set_index("stream").reindex(names)
         place = np.arange(len(names)) - 0.4 + height * (shift + 0.5)
-        look = {"color": COLOURS[(0, 5)[shift]], "hatch": ("", "///")[shift], "edgecolor": "white", "linewidth": 0.0}
+        look: dict[str, Any] = {
+            "color": COLOURS[(0, 5)[shift]],
+            "hatch": ("", "///")[shift],
+            "edgecolor": "white",
+            "linewidth": 0.0,
+        }
         handles[words] = ax.barh(place, rows["mean"], height * 0.94, **look)
         there = rows["low"].notna().to_numpy()
         ax.hlines(place[there], rows["low"][there], rows["high"][there], color="black", linewidth=1.1)

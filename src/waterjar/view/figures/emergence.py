@@ -180,7 +180,7 @@ def _draw_course(ax: Axes, part: pd.DataFrame, styles: dict[str, dict[str, Any]]
     handles: dict[str, Any] = {"collective": Line2D([], [], color=COLOURS[0], linewidth=2.4)}
     for i, (name, rows) in enumerate(own.groupby("what", sort=False)):
         many = streams > FEW
-        style = {"color": styles[str(name)]["color"], "linestyle": "-" if many else dashes[i % 3]}
+        style: dict[str, Any] = {"color": styles[str(name)]["color"], "linestyle": "-" if many else dashes[i % 3]}
         style |= {"linewidth": 0.8, "alpha": 0.5} if many else {"linewidth": 1.3}
         ax.plot(rows["total_epoch"], rows["mean"], **style, **_dot(rows))
         label = f"each of {streams} streams" if many else shown[str(name)]
@@ -189,7 +189,7 @@ def _draw_course(ax: Axes, part: pd.DataFrame, styles: dict[str, dict[str, Any]]
     draw_curve(ax, whole["total_epoch"].to_numpy(float), whole, {"color": COLOURS[0], "linewidth": 2.4})
     chance = part[part["what"] == "chance"]
     if chance["mean"].notna().any():
-        dots = {"color": "black", "linestyle": (0, (1, 2)), "linewidth": 1.2}
+        dots: dict[str, Any] = {"color": "black", "linestyle": (0, (1, 2)), "linewidth": 1.2}
         level = float(chance["mean"].iloc[0])
         if chance["mean"].nunique() == 1:
             ax.axhline(level, **dots)
@@ -224,7 +224,11 @@ def _draw_ratio(ax: Axes, part: pd.DataFrame) -> dict[str, Any]:
     finite = part[np.isfinite(part["mean"])]
     for ratio, rows in finite.groupby("what", sort=False):
         colour, dash = _RATIO_STYLES[str(ratio)]
-        style = {"color": colour, "linestyle": dash, "linewidth": 2.0 if ratio == "emergence_ratio" else 1.4}
+        style: dict[str, Any] = {
+            "color": colour,
+            "linestyle": dash,
+            "linewidth": 2.0 if ratio == "emergence_ratio" else 1.4,
+        }
         draw_curve(ax, rows["total_epoch"].to_numpy(float), rows, style)
         handles[f"ρ against the {RATIOS[str(ratio)][1]}"] = Line2D([], [], **style)
     if finite.empty:
@@ -246,7 +250,7 @@ def _draw_ratio(ax: Axes, part: pd.DataFrame) -> dict[str, Any]:
     ax.axhline(1.0, color="black", linewidth=1.0, zorder=1)
     ax.axhline(2.0, color="black", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     handles["ρ = 1: no better than it"] = Line2D([], [], color="black", linewidth=1.0)
-    dashed = {"color": "black", "linewidth": 1.0, "linestyle": (0, (4, 3))}
+    dashed: dict[str, Any] = {"color": "black", "linewidth": 1.0, "linestyle": (0, (4, 3))}
     handles["ρ = 2: the seed document's threshold"] = Line2D([], [], **dashed)
     _epochs(ax, part)
     return handles

@@ -18,8 +18,10 @@ FORMATS = {
     "json": ".json",
     "csv": ".zip",
     "pdf": ".pdf",
+    "template": ".results.md",
 }
-"""Name -> how its file ends. `csv` is a zip of files, or a folder where the path has no suffix."""
+"""Name -> how its file ends. `csv` is a zip of files, or a folder where the path has no suffix; `template` is the
+reporting template of the seed document on collectives."""
 
 
 def format_of(path: Path) -> str:
@@ -28,11 +30,10 @@ def format_of(path: Path) -> str:
     >>> format_of(Path("a/report.md"))
     'markdown'
     """
-    suffix = path.suffix.lower()
-    for name, ending in FORMATS.items():
-        if suffix == ending:
+    for name, ending in sorted(FORMATS.items(), key=lambda pair: -len(pair[1])):
+        if path.name.lower().endswith(ending) and len(path.name) > len(ending):
             return name
-    if suffix == ".csv":
+    if path.suffix.lower() == ".csv":
         check_target(path, "csv")
     raise WaterjarError(
         f"{path}: the name of a report ends in {', '.join(FORMATS.values())}; or say which with --format"

@@ -47,7 +47,10 @@ def blocks(model: Model) -> list[Block]:
 
 
 def _rows(model: Model, lines: list[tuple[Any, ...]]) -> Iterator[tuple[str, ...]]:
-    """Metrics of a family that the same learners lack for the same reason in one row, so that none is cut off."""
+    """Metrics of a family that the same learners lack for the same reason in one row, so that none is cut off.
+
+    What more than two lack, and nobody has, is that of all learners.
+    """
     cells: dict[tuple[Any, ...], list[str]] = {}
     for family, metric, cell, reason, missing, seeds in lines:
         cells.setdefault((family, metric, reason, f"{missing} of {seeds}"), []).append(cell)
@@ -56,7 +59,9 @@ def _rows(model: Model, lines: list[tuple[Any, ...]]) -> Iterator[tuple[str, ...
         found = metrics.setdefault((family, reason, count, tuple(names)), [])
         found.append(label(model.diagnosis.declared(metric)))
     for (_, reason, count, names), labels in metrics.items():
-        for some, who in itertools.product(_fitting(labels), _fitting(names)):
+        everybody = len(names) > 2 and set(names) == set(model.names.values())
+        shown = (f"all {len(names)} learners",) if everybody else names
+        for some, who in itertools.product(_fitting(labels), _fitting(shown)):
             yield some, who, count, reason, MEANINGS.get(reason, "")
 
 

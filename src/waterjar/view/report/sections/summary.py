@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+from collections.abc import Callable
 
 import pandas as pd
 import xarray as xr
@@ -44,11 +46,12 @@ def blocks(model: Model) -> list[Block]:
         said = headline(result, model.diagnosis.settings("rigidity"))
         made += [Callout("note", "In short", " ".join(said))] if said else []
     elif model.lead is not None:
-        made += _main_metrics(model, model.lead)
+        told = _lead(model, model.lead)
+        made += _in_short(told) if told else _main_metrics(model, model.lead)
     if result is not None:
-        told = verdicts(result, model.diagnosis.settings("rigidity")["confidence"])
-        made += [told, *_chart(model), Heading("Learner by learner")]
-        made.append(Items(tuple((one.name, one.sentence) for one in told.verdicts)))
+        cards = verdicts(result, model.diagnosis.settings("rigidity")["confidence"])
+        made += [cards, *_chart(model), Heading("Learner by learner")]
+        made.append(Items(tuple((one.name, one.sentence) for one in cards.verdicts)))
     return [*made, *_unmeasured(model)] or [Text("No metric has a value in this study.")]
 
 
@@ -63,6 +66,21 @@ def _nothing(model: Model) -> Callout:
         "The study is empty",
         "No run has been recorded in it yet. Run the study, or record runs into its folder, and make the report again.",
     )
+
+
+def _lead(model: Model, family: str) -> list[str]:
+    """What the section of the family that leads has to say first, if it has a `lead`; a section goes by its family."""
+    name = f"{__package__}.{family}"
+    found = importlib.import_module(name) if importlib.util.find_spec(name) else None
+    lead: Callable[[Model], list[str]] | None = getattr(found, "lead", None)
+    return [] if lead is None else lead(model)
+
+
+def _in_short(told: list[str]) -> list[Block]:
+    """Two sentences in the callout; of more the first, and the others as a list below it."""
+    if len(told) <= 2:
+        return [Callout("note", "In short", " ".join(told))]
+    return [Callout("note", "In short", told[0]), Items(tuple(told[1:]))]
 
 
 def _main_metrics(model: Model, family: str) -> list[Block]:

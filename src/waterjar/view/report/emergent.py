@@ -1,0 +1,199 @@
+"""More than its parts? The finding of a study of collectives in words: against which control, and how sure.
+
+Only what intervals carry is claimed; the numbers are those of `diagnose.collective`. The interval over seeds speaks of
+the method, and decides; where there is one seed, the one over samples speaks of that network, and it is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from waterjar.stats.intervals import UNBOUNDED
+from waterjar.view.figures._collective import SHARE, Places, at_places, estimates, last_places
+from waterjar.view.numbers import counted, listed, number
+from waterjar.view.report.model import Model
+from waterjar.view.results import by_cell
+
+CONTROLS = {
+    "emergence_ratio": "the best stream among the others",
+    "emergence_ratio_isolated": "the best stream alone",
+    "emergence_ratio_probe": "the best stream under a trained linear probe",
+}
+"""Ratio -> what it divides by. The first two are the streams' own heads."""
+_HEADS = ("emergence_ratio", "emergence_ratio_isolated")
+ALL_FEATURES = "emergence_ratio_concatenated"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number at the end of training, with its interval over seeds, and how far those over samples reach."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    samples: tuple[float, float]
+    """From the lowest to the highest bound over samples of any seed; NaN where none was measured."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Over seeds; of one seed over samples."""
+        return (self.low, self.high) if self.n > 1 else self.samples
+
+    @property
+    def text(self) -> str:
+        """As "1.25 [1.10, 1.41]"."""
+        low, high = self.bounds
+        return number(self.mean) if np.isnan(low) else f"{number(self.mean)} [{number(low)}, {number(high)}]"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is to be said of one collective."""
+
+    cell: str
+    ratios: dict[str, Estimate]
+    """Of those that have a value."""
+    at_chance: tuple[int, int]
+    """Seeds whose best head is not surely above one constant answer, of how many."""
+    heads: tuple[int, int]
+    """Streams whose head is not surely above it in some seed, of how many streams."""
+
+    @property
+    def fair(self) -> dict[str, Estimate]:
+        """Ratios that say something: not those against heads that were never trained."""
+        return {
+            name: one for name, one in self.ratios.items()
+            if name in CONTROLS and not (name in _HEADS and self.at_chance[0])
+        }  # fmt: skip
+
+    @property
+    def closest(self) -> str:
+        """The control that leaves least to the collective; empty where there is no fair one."""
+        return min(self.fair, key=lambda name: self.fair[name].mean, default="")
+
+
+def judged(model: Model) -> list[Judged]:
+    """Every collective of a study."""
+    return [_judge(model, cell, one) for cell, one in named_cells(model, "collective")]
+
+
+def named_cells(model: Model, family: str) -> Iterator[tuple[str, xr.Dataset]]:
+    """(name as the report shows it, result over (repeat, ...)) of every cell that a family was measured of."""
+    for name, one in by_cell(model.diagnosis.results[family]):
+        yield model.names.get(str(one["cell"].values), name), one
+
+
+def _judge(model: Model, cell: str, one: xr.Dataset) -> Judged:
+    places = last_places(one)
+    found = {name: _estimate(model, cell, one, name, places) for name in (*CONTROLS, ALL_FEATURES)}
+    best = at_places(one, "best_at_chance", places)[0]
+    heads = at_places(one, "head_at_chance", places, "stream")[0]
+    known = np.isfinite(heads).any(0) if len(heads) else np.zeros(0, np.bool_)
+    flagged = int((np.nan_to_num(heads) > 0).any(0).sum()) if len(heads) else 0
+    return Judged(
+        cell,
+        {name: estimate for name, estimate in found.items() if estimate is not None},
+        (int((best > 0).sum()), int(np.isfinite(best).sum())),
+        (flagged, int(known.sum())),
+    )
+
+
+def _estimate(model: Model, cell: str, one: xr.Dataset, name: str, places: Places) -> Estimate | None:
+    line = mean_of(model, name, cell)
+    if line is None or np.isnan(line["mean"]):
+        return None
+    lows, highs = (at_places(one, f"{name}_{end}", places)[0] for end in ("low", "high"))
+    samples = (np.nan, np.nan)
+    if np.isfinite(lows).any():
+        samples = (float(np.nanmin(lows)), float(np.nanmax(highs)))
+    mean, low, high = (float(line[key]) for key in ("mean", "low", "high"))
+    return Estimate(mean, low, high, int(line["n"]), samples)
+
+
+def mean_of(model: Model, metric: str, cell: str) -> Any:
+    """The line of a metric and a cell in the table over seeds; None where it has no value."""
+    rows = model.means[(model.means["metric"] == metric) & (model.means["cell"] == cell)]
+    return rows.iloc[0] if len(rows) and rows["n"].iloc[0] > 0 else None
+
+
+def sentences(model: Model, *, brief: bool = False) -> list[str]:
+    """What was found of every collective: heads that say nothing come before any number.
+
+    `brief`: against the closest control alone.
+    """
+    found = judged(model)
+    flags = [one for one in found if one.at_chance[0]]
+    said = []
+    if flags:
+        said.append(
+            f"Of {listed([one.cell for one in flags])} the best stream's own head is not surely above one constant "
+            "answer: a ratio against such heads says nothing of the collective, and is set aside."
+        )
+    return [*said, *(_sentence(one, model, brief) for one in found)]
+
+
+def _sentence(one: Judged, model: Model, brief: bool) -> str:
+    name = one.cell
+    if not one.closest:
+        if one.at_chance[0]:
+            return (
+                f"Whether {name} is more than its parts cannot be told: there is no control but these heads. Linear "
+                "probes of its streams' features (streams/pooled) would tell."
+            )
+        return f"Whether {name} is more than its parts cannot be told: nothing of it can be scored against its streams."
+    ratio = one.fair[one.closest]
+    low, high = ratio.bounds
+    verdict = "is not shown to be more than its parts"
+    if low > 1:
+        verdict = "is more than its parts"
+    elif high < 1:
+        verdict = "is less than its best part"
+    how = f"{name} {verdict}: against {CONTROLS[one.closest]} its accuracy is {ratio.text} times as high"
+    if brief:
+        return f"{how} ({_sure(ratio, model)})."
+    return f"{how} ({_sure(ratio, model)}).{_others(one)}{_features(one)}"
+
+
+def _sure(ratio: Estimate, model: Model) -> str:
+    level = f"{100 * model.diagnosis.confidence('collective'):g} %"
+    if ratio.n < 2:
+        return f"{level} interval over samples, of one network: other seeds may differ"
+    text = f"{level} interval over {counted(ratio.n, 'seed')}"
+    if np.isfinite(ratio.samples[0]):
+        low, high = (number(bound) for bound in ratio.samples)
+        text += f"; over samples, single networks reach from {low} to {high}"
+    return text
+
+
+def _others(one: Judged) -> str:
+    """The fair controls that leave more."""
+    rest = [f"{CONTROLS[name]} {ratio.text}" for name, ratio in one.fair.items() if name != one.closest]
+    if rest:
+        return f" Against {' and '.join(rest)}."
+    return "" if one.at_chance[0] else " No other control was recorded."
+
+
+def _features(one: Judged) -> str:
+    """Whether the collective is more than all features at once."""
+    ratio = one.ratios.get(ALL_FEATURES)
+    if ratio is None:
+        return ""
+    low, high = ratio.bounds
+    verdict = "as good, as far as is known"
+    if low > 1:
+        verdict = "surely worse than the collective"
+    elif high < 1:
+        verdict = "surely better than the collective"
+    return f" A linear probe of all streams' features at once is {verdict} ({ratio.text})."
+
+
+def end_estimates(one: xr.Dataset, name: str, *dims: str) -> pd.DataFrame:
+    """Of a variable at the end of training, see `figures._collective.estimates`; accuracies stay within 0 and 1."""
+    return estimates(one, name, last_places(one), *dims, within=SHARE if "accuracy" in name else UNBOUNDED)

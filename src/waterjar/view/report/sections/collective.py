@@ -1,0 +1,380 @@
+"""Is the collective more than its parts, which part does what, and what do routing, fingerprints and anchors say?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.registry import Metric, find_family
+from waterjar.run.schema import REASONS
+from waterjar.view import figures
+from waterjar.view.figures.contributions import BARS, PAIRS
+from waterjar.view.figures.emergence import COURSE, RATIO
+from waterjar.view.numbers import estimate, label, listed, long_label, number, one_line, size_of
+from waterjar.view.report.blocks import Block, Callout, Chart, Heading, Items, Key, Table, Text
+from waterjar.view.report.charts.bars import bars_panel
+from waterjar.view.report.charts.curves import curve, curves_panel
+from waterjar.view.report.charts.matrix import matrix_panel
+from waterjar.view.report.charts.theme import QUIET, keys_of, label_names, layout
+from waterjar.view.report.emergent import ALL_FEATURES, CONTROLS, end_estimates, judged, mean_of, named_cells, sentences
+from waterjar.view.report.measured import metric_table
+from waterjar.view.report.model import Model
+from waterjar.view.style import COLOURS
+
+TITLE = "Collectives"
+ORDER = 25
+FAMILY = "collective"
+_FEW = 7
+"""Streams with a colour each; more of them are drawn alike."""
+_INSIDE = (
+    "routing_entropy", "route_information", "load_imbalance", "routing_overlap", "anchor_utilisation", "anchor_entropy",
+    "dead_anchors", "fingerprint_diversity", "disagreement",
+)  # fmt: skip
+"""What untrained networks have a value of, too."""
+_LOG_FROM = 5.0
+_BESIDE = ("error_reduction", "ensemble_improvement_rate", "disagreement_error_ratio")
+_SHORT = {
+    "emergence_ratio": "ρ, streams among others",
+    "emergence_ratio_isolated": "ρ, streams alone",
+    "emergence_ratio_probe": "ρ, linear probes",
+    ALL_FEATURES: "ρ, probe of all features",
+}
+_SHOWN = {**CONTROLS, ALL_FEATURES: "a linear probe of all streams' features at once"}
+
+
+def lead(model: Model) -> list[str]:
+    """What the first screen says where collectives lead."""
+    return sentences(model, brief=True)
+
+
+def blocks(model: Model) -> list[Block]:
+    """Heads that say nothing first, then the finding, controls side by side, streams, and what goes on inside."""
+    if FAMILY not in model.diagnosis.results:
+        return []
+    said = sentences(model)
+    flagged = any(one.at_chance[0] for one in judged(model))
+    made: list[Block] = []
+    if flagged:
+        made.append(Callout("warning", "Heads at chance", said[0]))
+    made += [Text(text) for text in said[flagged:]]
+    made += [*_emergence(model), *_controls(model), *_streams(model), *_contributions(model), *_inside(model)]
+    made += metric_table(model, FAMILY, "All metrics of collectives at the end of training")
+    return [*made, *_remarks(model)]
+
+
+def _emergence(model: Model) -> list[Block]:
+    frame = model.figure_data("emergence")
+    if frame.empty:
+        return []
+    about = figures.describe("emergence")
+    panels: list[dict[str, Any]] = []
+    streams = list(dict.fromkeys(frame.loc[frame["kind"] == "stream", "what"]))
+    keys = _stream_keys(streams)
+    ratios = {name: Key(f"r{i}", _SHORT[name], COLOURS[(6, 5, 1, 3)[i]], key.dash, key.symbol)
+              for i, (name, key) in enumerate(keys_of(_SHOWN).items())}  # fmt: skip
+    for cell, part in frame.groupby("cell", sort=False):
+        name = label_names([str(cell) or "this run"])[str(cell) or "this run"]
+        course = part[(part["panel"] == COURSE) & (part["what"] != "chance") & part["mean"].notna()]
+        lines = [curve(rows, str(what), "total_epoch") for what, rows in course.groupby("what", sort=False)]
+        chance = part.loc[part["what"] == "chance", "mean"]
+        level = float(chance.iloc[-1]) if len(chance) else None
+        panels.append(curves_panel(lines, keys, title=f"{name}: accuracy ↑", x="total epoch", level=level))
+        own = part[(part["panel"] == RATIO) & np.isfinite(part["mean"])]
+        lines = [curve(rows, str(what), "total_epoch") for what, rows in own.groupby("what", sort=False)]
+        panels.append(curves_panel(lines, ratios, title=f"{name}: ρ ↑", x="total epoch", level=1.0))
+        if own["mean"].max() > _LOG_FROM:
+            panels[-1]["layout"]["yaxis"]["type"] = "log"
+    shown = dict.fromkeys([*_legend(keys, streams), *(ratios[r] for r in ratios if (frame["what"] == r).any())])
+    caption = (
+        "Accuracy of the collective and of each stream (dotted: one constant answer), and ρ, accuracy of the "
+        "collective over that of a control; dotted at 1, where it is no better. Bands: 95 % over seeds, of "
+        "one seed over samples."
+    )
+    return [
+        Chart("emergence", about.title, tuple(panels), frame, caption, " ".join(lead(model)), tuple(shown),
+              figure="emergence")
+    ]  # fmt: skip
+
+
+def _stream_keys(streams: list[str]) -> dict[str, Key]:
+    """The collective in blue, streams in other colours; many of them in grey."""
+    found = {"collective": Key("c", "collective", COLOURS[0], symbol="circle")}
+    for i, (name, key) in enumerate(keys_of(["", *streams]).items()):
+        if name and len(streams) > _FEW:
+            found[name] = Key("s", f"each of {len(streams)} streams", QUIET, "solid", "circle")
+        elif name:
+            found[name] = Key(f"s{i}", name, key.colour, key.dash if i % 4 else "dash", key.symbol)
+    return found
+
+
+def _legend(keys: dict[str, Key], streams: list[str]) -> list[Key]:
+    return [keys["collective"], *dict.fromkeys(keys[name] for name in streams)]
+
+
+def _controls(model: Model) -> list[Block]:
+    """The ratio against each control, side by side."""
+    found = judged(model)
+    rows, numbers = [], []
+    for name, words in _SHOWN.items():
+        if not any(name in one.ratios for one in found):
+            continue
+        texts = []
+        for one in found:
+            ratio = one.ratios.get(name)
+            if ratio is None:
+                texts.append("not recorded")
+                continue
+            numbers.append(
+                (one.cell, name, ratio.mean, ratio.low, ratio.high, ratio.n, *ratio.samples, name in one.fair)
+            )
+            text = estimate(ratio.mean, ratio.low, ratio.high)
+            if np.isfinite(ratio.samples[0]):
+                low, high = (number(bound) for bound in ratio.samples)
+                text += f"{'; ' if chr(10) in text else chr(10)}samples {low} to {high}"
+            texts.append(text if name in one.fair or name == ALL_FEATURES else f"{text}; set aside")
+        rows.append((f"ρ ↑ against\n{words}", *texts))
+    if not rows:
+        return []
+    rows += [
+        (long_label(metric), *(_over_seeds(mean_of(model, metric.name, one.cell)) for one in found))
+        for metric in (find_family(FAMILY).metrics[name] for name in _BESIDE)
+    ]
+    columns = ["cell", "control", "mean", "low", "high", "n", "sample_low", "sample_high", "fair"]
+    caption = (
+        "Accuracy of the collective over that of each control: mean over seeds with its 95 % interval, which speaks of "
+        "the method; samples: how far the intervals over samples of single networks reach. Set aside: heads at chance. "
+        "Streams alone: no other "
+        "stream leaks in. Linear probes: each stream's features under a head that was trained. Where a stream passes "
+        "50 %, ρ cannot reach 2: the share of its error that is taken away says more."
+    )
+    names = tuple(one.cell for one in found)
+    return [
+        Table("collective_controls", "The ratio against every control", ("control", *names), tuple(rows),
+              pd.DataFrame(numbers, columns=columns), caption, tuple(range(1, len(names) + 1)))
+    ]  # fmt: skip
+
+
+def _over_seeds(line: Any) -> str:
+    return "–" if line is None else estimate(line["mean"], line["low"], line["high"], int(line["n"]))
+
+
+_COLUMNS = {
+    "individual_accuracy": "among the others ↑",
+    "individual_accuracy_isolated": "alone ↑",
+    "individual_accuracy_probe": "linear probe ↑",
+    "nll_individual": "NLL (nat) ↓",
+    "gradient_contribution": "gradient norm",
+}
+
+
+def _streams(model: Model) -> list[Block]:
+    parts, rows = [], []
+    for cell, one in named_cells(model, FAMILY):
+        names = [str(name) for name in one["stream"].values]
+        tables = {name: end_estimates(one, name, "stream") for name in _COLUMNS if name in one}
+        flags = end_estimates(one, "head_at_chance", "stream")["mean"]
+        for i, name in enumerate(names):
+            lines = {key: table.iloc[i] for key, table in tables.items()}
+            if all(line["n"] == 0 for line in lines.values()):
+                continue  # a stream of another cell
+            texts = [_cell(lines[key]) for key in _COLUMNS if key in lines]
+            chance = (
+                "–" if np.isnan(flags[i]) else "yes" if flags[i] == 1 else "no" if flags[i] == 0 else "in some seeds"
+            )
+            rows.append((cell, name, *texts, chance))
+            parts += [
+                {
+                    "cell": cell,
+                    "stream": name,
+                    "metric": key,
+                    **{k: line[k] for k in ("mean", "low", "high", "n", "bounds")},
+                }
+                for key, line in lines.items()
+            ]
+    if not rows:
+        return []
+    columns = ("learner", "stream", *(words for key, words in _COLUMNS.items() if key in tables), "at chance")
+    caption = (
+        "Accuracy of each stream at the end, mean over seeds with its 95 % interval: its own head among the other "
+        "streams, with no other stream around, and a linear probe trained on its features. At chance: the head is not "
+        "surely above one constant answer."
+    )
+    numeric = tuple(range(2, len(columns) - 1))
+    return [Table("streams", "Streams", columns, tuple(rows), pd.DataFrame(parts), caption, numeric)]
+
+
+def _cell(line: Any) -> str:
+    if np.isnan(line["mean"]):
+        return str(line["reason"]) or "–"
+    low, high = (line["low"], line["high"]) if line["bounds"] else (np.nan, np.nan)
+    return estimate(line["mean"], low, high, int(line["n"]))
+
+
+def _contributions(model: Model) -> list[Block]:
+    frame = model.figure_data("contributions")
+    if frame.empty:
+        return []
+    about = figures.describe("contributions")
+    keys = {
+        kind: Key(f"b{i}", words, COLOURS[(0, 5)[i]], symbol="square") for i, (kind, words) in enumerate(BARS.items())
+    }
+    panels = []
+    pairs = frame.loc[frame["metric"] == PAIRS, "mean"]
+    reach = float(np.nanmax(np.abs(pairs))) if pairs.notna().any() else 1.0
+    for cell, part in frame.groupby("cell", sort=False):
+        title = label_names([str(cell) or "this run"])[str(cell) or "this run"]
+        rows = part[part["metric"] != PAIRS].rename(columns={"stream": "name", "metric": "kind"})
+        if rows["mean"].notna().any():
+            names = list(dict.fromkeys(rows["name"]))
+            panels.append(bars_panel(rows, names, keys, title=f"{title}: contributions", x="accuracy ↑"))
+        square = part[(part["metric"] == PAIRS) & part["mean"].notna()]
+        if len(square):
+            panels.append(_interactions(square, title, reach or 1.0))
+    said = [
+        f"{cell or 'this run'}: " + ", ".join(f"{line.stream} {number(line.mean)}" for line in part.itertuples())
+        for cell, part in frame[(frame["metric"] == "shapley_accuracy") & frame["mean"].notna()].groupby(
+            "cell", sort=False
+        )
+    ]
+    alt = f"Bars per stream, and squares for pairs. Shapley values: {'; '.join(said)}."
+    return [
+        Chart("contributions", about.title, tuple(panels), frame, about.caption, alt, tuple(keys.values()),
+              figure="contributions")
+    ]  # fmt: skip
+
+
+def _interactions(square: pd.DataFrame, title: str, reach: float) -> dict[str, Any]:
+    names = list(dict.fromkeys(square["stream"]))
+    grid = square.pivot(index="stream", columns="other_stream", values="mean").reindex(index=names, columns=names)
+    values = grid.to_numpy(float)
+    texts = [["" if np.isnan(v) else f"{v:.2f}".replace("-", "−") for v in line] for line in values]
+    shown = label_names(names)
+    hover = [[f"{shown[a]} and {shown[b]}: {'itself' if a == b else number(values[i, j])}" for j, b in enumerate(names)]
+             for i, a in enumerate(names)]  # fmt: skip
+    return matrix_panel(
+        values.tolist(), names, names, title=f"{title}: interactions", x="", y="",
+        texts=texts if len(names) <= 8 else None, hover=hover,
+        limits=(-reach, reach), diverging=True, height=130 + 40 * min(len(names), 12),
+    )  # fmt: skip
+
+
+def _inside(model: Model) -> list[Block]:
+    """Routing, fingerprints and anchors, each beside its value before training."""
+    known = find_family(FAMILY).metrics
+    rows, numbers = [], []
+    for metric in (known[name] for name in _INSIDE if name in known):
+        texts = []
+        for cell, one in named_cells(model, FAMILY):
+            end = mean_of(model, metric.name, cell)
+            first, why = _initial(one, metric)
+            if end is None:
+                texts.append("–")
+                continue
+            text = one_line(estimate(end["mean"], end["low"], end["high"], int(end["n"]), scale=size_of(metric)))
+            texts.append(f"{text}\n{'before training ' + number(first) if np.isfinite(first) else why}")
+            numbers.append((cell, metric.name, end["mean"], end["low"], end["high"], int(end["n"]), first))
+        if any(text != "–" for text in texts):
+            rows.append((label(metric), *texts))
+    if not rows:
+        return []
+    columns = ["cell", "metric", "mean", "low", "high", "n", "initial"]
+    caption = (
+        "Mean over seeds at the end with its 95 % interval, and below it the mean before any training (epoch 0): "
+        "random fingerprints are diverse, and untrained affinities even, so that a value says something only "
+        "beside that one."
+    )
+    names = tuple(cell for cell, _ in named_cells(model, FAMILY))
+    table = Table("collective_inside", "Routing, fingerprints, anchors: at the end and before training",
+                  ("metric", *names), tuple(rows), pd.DataFrame(numbers, columns=columns), caption,
+                  tuple(range(1, len(names) + 1)))  # fmt: skip
+    return [table, *_routing(model), *_fingerprints(model)]
+
+
+def _initial(one: Any, metric: Metric) -> tuple[float, str]:
+    """The mean before training, or why there is none."""
+    name = f"{metric.name}_initial"
+    values = one[name].values.astype(float) if name in one else np.full(1, np.nan)
+    if np.isfinite(values).any():
+        return float(np.nanmean(values)), ""
+    codes = reasons_of(one, name).values if name in one else np.ones(1, np.uint8)
+    return np.nan, f"before training: {REASONS[int(codes.max())]}"
+
+
+_MOST_PANELS = 12
+
+
+def _routing(model: Model) -> list[Block]:
+    frame = model.figure_data("routing")
+    if frame.empty:
+        return []
+    about = figures.describe("routing")
+    highest = float(np.nanmax(frame["mean"])) if frame["mean"].notna().any() else 1.0
+    groups = list(frame.groupby(["cell", "stream"], sort=False))
+    panels = []
+    for (cell, stream), part in groups[:_MOST_PANELS]:
+        square = part.pivot(index="slot", columns="route", values="mean").to_numpy(float)
+        names = label_names([f"{cell}: {stream}" if cell else str(stream)])
+        columns, rows = ([str(i) for i in range(n)] for n in reversed(square.shape))
+        panels.append(
+            matrix_panel(square.tolist(), columns, rows, title=next(iter(names.values())), x="route", y="slot",
+                         limits=(0.0, highest), bar="mean weight", height=230)
+        )  # fmt: skip
+    left = len(groups) - len(panels)
+    more = (
+        f" The first {_MOST_PANELS} of {len(groups)} are shown; the data, and waterjar plot, have all." if left else ""
+    )
+    caption = (
+        "Weight of every route (across) of every slot (down), a panel per stream, mean over the scored samples and "
+        "over seeds. The mean over samples hides how far single ones differ: routing entropy tells that."
+    )
+    alt = f"Mean routing weights of {len(groups)} streams, the largest {number(highest)}."
+    return [Chart("routing", about.title, tuple(panels), frame, caption + more, alt, figure="routing")]
+
+
+def _fingerprints(model: Model) -> list[Block]:
+    frame = model.figure_data("fingerprint_map")
+    if frame.empty or frame["share_x"].isna().all():
+        return []
+    about = figures.describe("fingerprint_map")
+    keys = _stream_keys(list(dict.fromkeys(frame["stream"])))
+    panels = [_map(str(cell), part, keys) for cell, part in frame.groupby("cell", sort=False)]
+    shares = [f"{cell or 'this run'} {100 * (part['share_x'].iloc[0] + part['share_y'].iloc[0]):.0f} %"
+              for cell, part in frame.groupby("cell", sort=False)]  # fmt: skip
+    alt = f"A point per stream on two principal components, which hold of the variance: {listed(shares)}."
+    legend = tuple(dict.fromkeys(key for name, key in keys.items() if name != "collective"))
+    return [Chart("fingerprint_map", about.title, tuple(panels), frame, about.caption, alt, legend,
+                  figure="fingerprint_map")]  # fmt: skip
+
+
+def _map(cell: str, part: pd.DataFrame, keys: dict[str, Key]) -> dict[str, Any]:
+    labels = label_names(dict.fromkeys(part["stream"]))
+    data: list[dict[str, Any]] = []
+    for stream, rows in part.groupby("stream", sort=False):
+        ends = rows.sort_values("at", ascending=False)  # start before end
+        key = keys[str(stream)]
+        data.append({
+            "type": "scatter", "mode": "lines+markers", "x": list(ends["x"]), "y": list(ends["y"]),
+            "line": {"color": key.colour, "width": 1},
+            "marker": {
+                "color": key.colour, "size": [6, 11][-len(ends):], "symbol": ["circle-open", key.symbol][-len(ends):],
+            },
+            "text": list(ends["at"]), "legendgroup": key.group, "name": labels[str(stream)],
+            "hovertemplate": f"%{{text}}: %{{x:.3g}}, %{{y:.3g}}<extra>{labels[str(stream)]}</extra>",
+        })  # fmt: skip
+    first = part.iloc[0]
+    shares = [f"component {i} ({100 * first[f'share_{c}']:.0f} %)" for i, c in enumerate("xy", 1)]
+    title = label_names([f"{cell or 'this run'}, seed {first['seed']}"])
+    return {"data": data, "layout": layout(title=next(iter(title.values())), x=shares[0], y=shares[1], height=320)}
+
+
+def _remarks(model: Model) -> list[Block]:
+    """The expected course in words, and what was passed over."""
+    made: list[Block] = []
+    for name, head in (("collective_course", "The course of training"), ("collective_remarks", "Passed over, and why")):
+        items = tuple((cell, str(one[name].values)) for cell, one in named_cells(model, FAMILY)
+                      if name in one and str(one[name].values))  # fmt: skip
+        made += [Heading(head), Items(items)] if items else []
+    return made

@@ -1,0 +1,196 @@
+"""What reports say of collectives: the verdict is what intervals carry, and heads at chance come before numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import waterjar
+from waterjar.diagnose.robustness import ROBUSTNESS_VARIABLES
+from waterjar.errors import WaterjarError
+from waterjar.view.report import Model, compose, model_of, write
+from waterjar.view.report.blocks import Callout, Chart, Items, Report, Table, Text
+from waterjar.view.report.emergent import judged, sentences
+from waterjar.view.report.formats import format_of
+from waterjar.view.report.renderers.template import RHO_BANDS, TARGETS
+from waterjar.view.report.sections import collective as section
+from waterjar.view.report.sections import robustness
+
+SAMPLES, CLASSES = 90, 3
+LABELS = np.arange(SAMPLES) % CLASSES
+BANDS = [words.split(" (")[0] for _, words in RHO_BANDS]
+
+
+def answers(share: float, seed: int) -> np.ndarray:
+    """Logits that are right in this share of the samples."""
+    rng = np.random.default_rng(seed)
+    right = rng.permutation(SAMPLES) < round(share * SAMPLES)
+    told = np.where(right, LABELS, (LABELS + 1 + rng.integers(2, size=SAMPLES)) % CLASSES)
+    return 4.0 * np.eye(CLASSES)[told]
+
+
+def record(
+    folder: Path, name: str, heads: float, whole: float, seed: int, *, pooled: bool = True, **more: object
+) -> None:
+    """One collective: streams are right in a share of `heads`, the collective in `whole`; features tell all classes."""
+    rng = np.random.default_rng(seed)
+    streams = {stream: answers(heads, 10 * seed + i) for i, stream in enumerate("ab")}
+    features = {stream: np.eye(CLASSES)[LABELS] + 0.7 * rng.normal(size=(SAMPLES, CLASSES)) for stream in "ab"}
+    waterjar.from_logits(
+        folder / f"{name}-{seed}", streams, collective=answers(whole, 10 * seed + 9), labels=LABELS,
+        pooled=features if pooled else None, config={"method": name, "data": "toys", "seed": seed}, **more,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    folder = waterjar.create_study(tmp_path_factory.mktemp("c") / "study", {"analysis": {"lead": "collective"}})
+    for seed in (1, 2, 3):
+        record(folder, "better", 0.5, 0.99, seed, parameters=2_000_000)
+        record(folder, "same", 0.8, 0.8, seed, pooled=False)
+        record(folder, "heads", 1 / 3, 0.99, seed)
+        record(folder, "bare heads", 1 / 3, 0.99, seed, pooled=False)
+    return model_of(waterjar.open_study(folder), settings={"collective": {"resamples": 50}})
+
+
+@pytest.fixture(scope="module")
+def report(model: Model) -> Report:
+    return compose(model)
+
+
+def blocks(report: Report, name: str) -> list[object]:
+    return next(list(part.blocks) for part in report.sections if part.name == name)
+
+
+def test_what_is_claimed_is_what_intervals_carry(model: Model) -> None:
+    said = {text.partition(" is ")[0].removeprefix("Whether "): text for text in sentences(model)[1:]}
+    assert said["better"].startswith("better is more than its parts: against ")
+    assert "interval over 3 seeds; over samples, single networks reach from" in said["better"]
+    assert said["same"].startswith(
+        "same is not shown to be more than its parts: against the best stream among the others"
+    )
+    assert "No other control was recorded" in said["same"]
+    assert "against the best stream under a trained linear probe" in said["heads"]  # the only fair one
+    assert "cannot be told: there is no control but these heads" in said["bare heads"]
+
+
+def test_the_closest_control_decides(model: Model) -> None:
+    found = {one.cell: one for one in judged(model)}
+    better = found["better"]
+    assert better.closest == min(better.fair, key=lambda name: better.fair[name].mean)
+    assert set(better.fair) == {"emergence_ratio", "emergence_ratio_probe"} and better.at_chance == (0, 3)
+    assert set(found["heads"].fair) == {"emergence_ratio_probe"} and found["heads"].at_chance == (3, 3)
+    assert found["bare heads"].closest == ""
+    line = model.means[(model.means["metric"] == "emergence_ratio") & (model.means["cell"] == "better")].iloc[0]
+    assert better.ratios["emergence_ratio"].bounds == (line["low"], line["high"])
+
+
+def test_heads_at_chance_come_before_any_number(report: Report) -> None:
+    first, second, *_ = blocks(report, "collective")
+    assert isinstance(first, Callout) and first.kind == "warning"
+    assert "Of bare heads and heads the best stream's own head is not surely above one constant answer" in first.text
+    assert not any(sign.isdigit() for sign in first.text)
+    assert isinstance(second, Text)
+
+
+def test_collectives_lead_the_first_screen(report: Report) -> None:
+    callout, listed, *_ = blocks(report, "summary")
+    assert isinstance(callout, Callout) and callout.text.startswith("Of bare heads and heads")
+    assert isinstance(listed, Items) and any("better is more than its parts" in str(item) for item in listed.items)
+
+
+def test_no_band_word_of_the_seed_is_on_the_page(report: Report, tmp_path: Path) -> None:
+    page = write(report, tmp_path / "report.html").read_text()
+    assert not any(words in page for words in BANDS)
+
+
+def test_tables_hold_streams_and_controls(report: Report) -> None:
+    tables = {one.name: one for one in blocks(report, "collective") if isinstance(one, Table)}
+    streams = tables["streams"]
+    assert len(streams.rows) == 4 * 2 and streams.columns[:2] == ("learner", "stream")
+    flags = {(row[0], row[1]): row[-1] for row in streams.rows}
+    assert flags["better", "a"] == "no" and flags["heads", "b"] == "yes"
+    controls = tables["collective_controls"]
+    column = controls.columns.index("heads")
+    assert controls.rows[0][column].endswith("set aside") and "set aside" not in controls.rows[1][column]
+    assert "not recorded" in [row[controls.columns.index("same")] for row in controls.rows]
+    assert {"collective_table"} <= set(tables)
+    chart = next(one for one in blocks(report, "collective") if isinstance(one, Chart))
+    assert chart.figure == "emergence" and len(chart.panels) == 8
+
+
+def test_without_collectives_there_is_no_section_and_no_template(small: Model, tmp_path: Path) -> None:
+    assert section.blocks(small) == [] and robustness.blocks(small) == []
+    with pytest.raises(WaterjarError, match="that of collectives, and there is none here"):
+        write(compose(small), tmp_path / "x.results.md")
+
+
+def test_the_template_is_filled_line_by_line(report: Report, tmp_path: Path) -> None:
+    target = tmp_path / "report.results.md"
+    assert format_of(target) == "template" and format_of(tmp_path / "report.md") == "markdown"
+    text = write(report, target).read_text()
+    better, heads = (
+        text.partition(f"## Results for toys: {name}\n")[2].partition("\n## ")[0] for name in ("better", "heads")
+    )
+    for line in ("Collective Accuracy", "Best Individual Accuracy", "Emergence Ratio (ρ)", "Parameters", "Efficiency"):
+        assert f"| {line} | " in better
+    assert "| Collective Accuracy | 98.89% |" in better or "| Collective Accuracy | 98.89% [" in better
+    assert "| Parameters | 2.0M |" in better and "% per M params |" in better
+    assert "| Parameters | not recorded: streams/parameters was not written |" in heads
+    assert "marginal improvement (ensemble-like)" in better and "Caveat" not in better
+    assert "the band certifies an untrained head" in heads and "(not above chance)" in heads
+    assert "| Gaussian Noise | not recorded: " in better and "| Adversarial (ε=0.03) | not recorded: " in better
+    assert "- Fingerprint Diversity: not recorded: fingerprints were not recorded" in better
+    for name, (baseline, target_, best) in TARGETS.items():
+        assert f"| {name} | {baseline:g}% | {target_:g}% | {best:g}% |" in text
+    assert "847 (0.1% → 84.68%)" in text and "9.34 (10% → 93.4%)" in text and "CLIP's features were used" in text
+    assert all(root in text for root in report.roots)
+
+
+def robust_study(folder: Path, seeds: tuple[int, ...], gain: float) -> waterjar.Study:
+    """A probe that found the collective to retain more than the ensemble, by `gain`."""
+    waterjar.create_study(folder)
+    conditions = ["clean", "seed/blur/3", "seed/gaussian_noise/3", "fgsm/0.03", "worst/0.03"]
+    names = {"model": ["collective", "ensemble"], "other_model": ["ensemble"], "condition": conditions,
+             "average": ["seed/3", "seed/all"], "stream": ["a"]}  # fmt: skip
+    for seed in seeds:
+        accuracy = np.array([[[0.9, 0.8, 0.6, 0.2, 0.1], [0.85, 0.7, 0.5, 0.2, 0.1]]])
+        average = np.full((1, 1, 2), gain + 0.001 * seed)
+        with waterjar.Recorder(
+            folder / f"run-{seed}", {"method": "trio", "seed": seed}, seeds=[seed], eval_sets=["test"], labels=names,
+            variables=ROBUSTNESS_VARIABLES,
+        ) as recorder:  # fmt: skip
+            recorder.once("probe_samples", label=LABELS[None, None])
+            logits = answers(0.6, seed)[None, None]
+            recorder.log(epoch=1, snapshot={"streams": {"logits": logits[:, :, :, None], "collective_logits": logits}})
+            bounds = {"accuracy": accuracy, "accuracy_low": accuracy - 0.1, "accuracy_high": accuracy + 0.05}
+            recorder.probe("robustness", bounds)
+            ends = {"": average, "_low": average - 0.02, "_high": average + 0.02}
+            recorder.probe("robustness_pairs", {f"average_retained_difference{end}": one for end, one in ends.items()})
+    return waterjar.open_study(folder)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "gain", "words"),
+    [
+        ((1, 2, 3), 0.1, "trio is more robust than the matched ensemble under shifts"),
+        ((1, 2, 3), -0.1, "trio is less robust than the matched ensemble under shifts"),
+        ((1,), 0.01, "trio is not shown to be more robust than the matched ensemble under shifts"),
+    ],
+)
+def test_robustness_is_claimed_where_the_interval_carries_it(
+    seeds: tuple[int, ...], gain: float, words: str, tmp_path: Path
+) -> None:
+    model = model_of(robust_study(tmp_path / "study", seeds, gain), settings={"collective": {"resamples": 10}})
+    (said,) = robustness.lead(model)
+    assert said.startswith(words)
+    assert ("of one network: other seeds may differ" in said) == (len(seeds) == 1)
+    report = compose(model)
+    charts = [one for one in blocks(report, "robustness") if isinstance(one, Chart)]
+    assert [one.figure for one in charts] == ["shift_severity"] and len(charts[0].panels) == 3
+    text = write(report, tmp_path / "r.results.md").read_text()
+    assert "| Clean | 90.00%" in text and "| Blur | 80.00%" in text and "| −10.00% |" in text
+    assert "| Rotation | not recorded: seed/rotation/3 was not asked | - |" in text
+    assert "| Adversarial (ε=0.03) | 20.00%" in text and "−70.00%" in text
