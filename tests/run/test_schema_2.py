@@ -152,7 +152,24 @@ class TestExamples:
         data = waterjar.open_run(tmp_path / "run")["outputs"]
         assert data.logits.dims == ("snapshot", "repeat", "example", "class")
         assert data["class"].values.tolist() == list("abcd")
-        np.testing.assert_array_equal(data.logits.values[0, 0, 3:], logits["large"].astype(np.float16))
+        np.testing.assert_array_equal(data.logits.values[0, 0, 3:], logits["large"])
+
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+    def test_outputs_keep_the_dtype_they_come_in(self, tmp_path: Path, dtype: type) -> None:
+        logits = np.array([[1000.123, -0.1], [7e4 if dtype != np.float16 else 6e4, 1e-7]], dtype)
+        with Recorder(tmp_path / "run", {}, eval_sets=["a"]) as recorder:
+            recorder.log(epoch=0, snapshot={"outputs": {"logits": logits}})
+        stored = waterjar.open_run(tmp_path / "run")["outputs"].logits
+        assert stored.dtype == dtype
+        np.testing.assert_array_equal(stored.values[0, 0], logits)
+
+    def test_outputs_of_another_dtype_are_wished_for_and_never_infinite(self, tmp_path: Path) -> None:
+        storage = Storage(snapshot_dtype="float16", example_dtype="float32")
+        with Recorder(tmp_path / "run", {}, eval_sets=["a"], storage=storage) as recorder:
+            with pytest.raises(WaterjarError, match=r"outputs\['logits'\] holds 70000.0, too large for float16"):
+                recorder.log(epoch=0, snapshot={"outputs": {"logits": [[70000.0, 0.0]]}})
+            recorder.log(epoch=0, snapshot={"outputs": {"logits": [[1000.123, np.inf]]}})
+        assert waterjar.open_run(tmp_path / "run")["outputs"].logits.values.tolist() == [[[[1000.0, np.inf]]]]
 
     def test_seeds_of_a_cell_are_joined(self, tmp_path: Path) -> None:
         for seed in (1, 2):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.arrays import fitting
+from waterjar.run.arrays import cast, fitting
 from waterjar.run.codec import Storage
 from waterjar.run.coordinates import check_name, layer_name
 from waterjar.run.examples import Examples, example_row
@@ -115,9 +116,12 @@ class Intake:
             label = f"{group}['{name}']"
             sizes = self._sizes(group)
             with fitting(label):
-                rows[name], examples = example_row(
+                row, examples = example_row(
                     value, variable, sizes, self._eval_sets, examples, label, self._storage.example_dtype
                 )
+                wanted = self._storage.snapshot_dtype if variable.dims[0] == "snapshot" else "keep"
+                keep = row.values.dtype.kind != "f"  # as of all snapshots
+                rows[name] = replace(row, values=cast(row.values, "keep" if keep else wanted, label))
         return rows, examples
 
     def _shots(self, group: str, value: Values) -> Rows:
