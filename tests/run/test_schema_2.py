@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 from typer.testing import CliRunner
 
 import waterjar
+from recording import without_visits
 from waterjar import Recorder, Storage, WaterjarError, judge_examples, missing
 from waterjar.cli.main import app
 from waterjar.run.annotations import FILE, read_annotations, write_annotations
@@ -326,6 +327,32 @@ class TestProbeRuns:
         assert shown["source"]["root_hash"] == study.entries[0].root_hash and shown["schema"] == 2
         alone = plasticity.measure(study.run("run1"))
         np.testing.assert_array_equal(alone.sharpness.values, [[10.0, np.nan, 12.0]])
+
+    @pytest.mark.parametrize("schema", [1, 2])
+    def test_its_steps_stand_where_those_of_the_source_do(self, tmp_path: Path, schema: int) -> None:
+        """Tasks a, b, a: a probe that looks at two of the steps does not count visits and epochs by itself."""
+        names = ("train_task", "train_task_index", "visit", "epoch", "total_epoch", "effective_epoch")
+        path = tmp_path / "run"
+        with Recorder(path, {"learner": "x"}, seeds=[1], tasks=["a", "b"]) as recorder:
+            for task in "aba":
+                for epoch in range(3):
+                    recorder.log(epoch=epoch, train_task=task, train={"loss": 1.0})
+        source = without_visits(path) if schema == 1 else path
+        with Recorder(tmp_path / "probe", {"probe": "p"}, seeds=[1], tasks=["a", "b"], source=source) as recorder:
+            recorder.log(epoch=2, step=2, train_task="a", probes={"p": 1.0})
+            recorder.log(epoch=2, step=5, train_task="b", visit=1, probes={"p": 1.0})
+            for other, there in (({"visit": 1}, 2), ({"total_epoch": 4.0}, 6.0), ({"effective_epoch": 0.0}, 2.0)):
+                with pytest.raises(WaterjarError, match=f"step=8 of a probe run has .*: its source has {there} there"):
+                    recorder.log(epoch=2, step=8, train_task="a", probes={"p": 1.0}, **other)
+            with pytest.raises(WaterjarError, match="step=5 goes backwards"):
+                recorder.log(epoch=2, step=5, train_task="b", probes={"p": 1.0})
+            recorder.log(epoch=1, step=7, train_task="a", probes={"p": 1.0})  # its epoch is before that of step 5
+            recorder.log(epoch=2, step=8, train_task="a", total_epoch=6, probes={"p": 1.0})
+        found = waterjar.open_study(tmp_path).run("run").load("probes/p")
+        assert found.visit.values.tolist() == [0, 1, 2, 2] and found.total_epoch.values.tolist() == [2, 4, 5, 6]
+        own = waterjar.open_run(source).load("train").sel(step=[2, 5, 7, 8])
+        for name in names if schema == 2 else (one for one in names if one != "visit"):
+            np.testing.assert_array_equal(found[name].values, own[name].values)
 
     def test_what_no_study_can_join(self, tmp_path: Path) -> None:
         source = record_source(tmp_path / "elsewhere" / "run")

@@ -184,7 +184,7 @@ def advance(
         if index in (-1, len(tasks) - 1):
             effective_epoch = epoch + (before - last["epoch"] if same else before)
     found = {
-        "step": last["step"] + 1 if step is None else whole("step", step),
+        "step": next_step(last, step),
         "train_task": name,
         "train_task_index": index,
         "visit": visit,
@@ -192,16 +192,22 @@ def advance(
         "total_epoch": finite("total_epoch", total_epoch),
         "effective_epoch": finite("effective_epoch", effective_epoch),
     }
-    if found["step"] <= last["step"]:
-        raise WaterjarError(
-            f"step={found['step']} goes backwards: the last one is {last['step']}, {last['step'] + 1} would be next"
-        )
     for key in (*(("epoch",) if same else ()), "total_epoch", "effective_epoch"):
         if found[key] < last.get(key, 0.0):
             before = f"it was {last[key]} at step {last['step']}" if key in last else "it starts at 0"
             again = f". To train {name} once more, say visit={visit + 1}" if key == "epoch" else ""
             raise WaterjarError(f"{key}={found[key]} goes backwards: {before}{again}")
     return found
+
+
+def next_step(last: Progress, step: int | None) -> int:
+    """The label of the step after `last`: the next one, or a given one behind it."""
+    label = int(last["step"] + 1) if step is None else whole("step", step)
+    if label <= last["step"]:
+        raise WaterjarError(
+            f"step={label} goes backwards: the last one is {last['step']}, {last['step'] + 1} would be next"
+        )
+    return label
 
 
 def _visit(last: Progress, task: str, given: int | None) -> int:
