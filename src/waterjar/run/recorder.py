@@ -187,9 +187,10 @@ class Recorder:
 
         `epoch` counts within the task; step 0 (epoch 0) is the evaluation before any training. `total_epoch`
         and `effective_epoch` follow from it unless given. Another task than before begins another visit; give `visit`
-        only to train the same one again at once. With a `source` all of them are those of its step. `performance={"accuracy": x}` takes an array (eval_set, repeat),
-        dimensions of size 1 left out at will, or a mapping eval_set -> value. `monitor` takes numbers per repeat by any
-        name, `probes` what `probe()` takes, by the name of the probe, `examples` what `waterjar.judge_examples` gives.
+        only to train the same one again at once. With a `source`, all of these are what its step has.
+        `performance={"accuracy": x}` takes an array (eval_set, repeat), dimensions of size 1 left out at will, or a
+        mapping eval_set -> value. `monitor` takes numbers per repeat by names of yours (letters, digits, _), `probes`
+        what `probe()` takes, by the name of the probe, `examples` what `waterjar.judge_examples` gives.
         `snapshot` takes what `snapshot()` takes and becomes visible together with the step.
         """
         self._check_writable()
