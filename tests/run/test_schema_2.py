@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 import waterjar
 from recording import without_visits
-from waterjar import Recorder, Storage, WaterjarError, judge_examples, missing
+from waterjar import Recorder, Storage, Variable, WaterjarError, judge_examples, missing
 from waterjar.cli.main import app
 from waterjar.run.annotations import FILE, read_annotations, write_annotations
 from waterjar.run.root import DamagedError
@@ -216,6 +217,24 @@ class TestMonitorAndProbes:
             recorder.log(epoch=0, train={"loss": 1.0})
 
 
+def test_names_that_are_none_are_called_what_they_are(tmp_path: Path) -> None:
+    map_, features = np.ones((1, 1, 2, 2)), np.ones((1, 2, 3))
+    with Recorder(tmp_path / "run", {}, eval_sets=["a"]) as recorder:
+        for options, message in (
+            ({"probes": {"a b": {"x": 1.0}}}, "^probe 'a b': expected letters, digits"),
+            ({"probes": {"zarr.json": {"x": 1.0}}}, "^probe 'zarr.json' is not a name for a probe"),
+            ({"snapshot": {"features": {"zarr.json": features}}}, "^layer 'zarr.json' is not a name for a layer"),
+            ({"snapshot": {"features": {"Zarr.JSON": features}}}, "^layer 'Zarr.JSON' is not a name for a layer"),
+            ({"snapshot": {"attribution": {"a b": map_}}}, "^method 'a b': expected letters, digits"),
+            ({"monitor": {"größe": 1.0}}, r"'größe' is no name for a variable: letters, digits, _ \(ASCII\)"),
+        ):
+            with pytest.raises(WaterjarError, match=message):
+                recorder.log(epoch=0, **options)
+        with pytest.raises(WaterjarError, match="^probe 'a b': expected letters"):
+            Recorder(tmp_path / "other", {}, variables={"probes/a b/x": Variable(("step", "repeat"), "x")})
+        recorder.log(epoch=0, monitor={"x": 1.0})
+
+
 class TestVisits:
     def test_a_task_that_is_trained_again_is_another_visit(self, tmp_path: Path) -> None:
         with Recorder(tmp_path / "run", {}, tasks=["x", "y"]) as recorder:
@@ -369,6 +388,33 @@ class TestProbeRuns:
         assert "probes/sharpness" not in found.run("run").groups and found.load("train")
         self.probe(study / "three", study / "run", name="trace", seed=2)
         assert "probes/trace" in waterjar.open_study(study).run("run").groups  # the others are there
+
+    def test_what_is_outside_of_probes_is_told(self, tmp_path: Path) -> None:
+        source = record_source(tmp_path / "run")
+        with Recorder(tmp_path / "probe", {"probe": "p"}, seeds=[1], source=source) as recorder:
+            recorder.log(epoch=1, step=1, probes={"p": 1.0}, monitor={"m": 1.0}, train={"loss": 1.0})
+        study = waterjar.open_study(tmp_path)
+        assert "monitor" not in study.run("run").groups
+        (note,) = study.notes
+        assert "probe, a probe run of run, recorded /monitor, /train outside of /probes: it is not shown" in note
+        assert note in CliRunner().invoke(app, ["ls", str(tmp_path), "--json"]).stderr.replace("\n", " ")
+
+    def test_seeds_that_were_probed_at_other_steps(self, tmp_path: Path) -> None:
+        for seed in (1, 2, 3):
+            record_source(tmp_path / f"run{seed}", seed)
+        for seed, steps in ((1, (0, 1, 2)), (2, (0,)), (3, (0, 2))):
+            options = {"seeds": [seed], "source": tmp_path / f"run{seed}"}
+            with Recorder(tmp_path / f"probe{seed}", {"probe": "p"}, **options) as recorder:
+                for step in steps:
+                    recorder.log(epoch=step, step=step, probes={"p": 1.0})
+        (found,) = waterjar.open_study(tmp_path).load("probes/p").values()
+        assert found.directory.values.tolist() == ["run1", "run2", "run3"]
+        assert found.p_reason.values.tolist() == [[0, 0, 0], [0, 1, 1], [0, 1, 0]]  # all were trained to the end
+        shutil.rmtree(tmp_path / "probe1")
+        with Recorder(tmp_path / "probe1", {"probe": "p"}, seeds=[1], source=tmp_path / "run1") as recorder:
+            recorder.log(epoch=1, step=1, probes={"p": 1.0})
+        with pytest.raises(WaterjarError, match=r"^probe1 \(probe run of run1\) has step labels that a longer run"):
+            waterjar.open_study(tmp_path).load("probes/p")
 
     def test_refused(self, tmp_path: Path) -> None:
         source = record_source(tmp_path / "run")

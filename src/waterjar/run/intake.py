@@ -50,7 +50,7 @@ class Intake:
             if not isinstance(values, Mapping):
                 raise WaterjarError(f"{group}={values!r}: expected a mapping name -> values")
         for name, found in told.pop("probes", {}).items():
-            told[f"probes/{layer_name(name)}"] = found if isinstance(found, Mapping) else {name: found}
+            told[f"probes/{layer_name(name, 'probe')}"] = found if isinstance(found, Mapping) else {name: found}
         rows: Rows = {}
         examples: Examples | None = None
         for group, values in told.items():
@@ -132,7 +132,7 @@ class Intake:
             if group not in BY_LAYER or (group == "attention" and name in known):
                 rows.setdefault(group, {})[name] = self._shot(group, name, array)
                 continue
-            below = f"{group}/{layer_name(name)}"
+            below = f"{group}/{layer_name(name, 'method' if group == 'attribution' else 'layer')}"
             inside: Values = (
                 array if group == "attention" and isinstance(array, Mapping) else {next(iter(known)): array}
             )
