@@ -201,8 +201,8 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
     add_visits(parts, owners, only is not None and VISIT in only)
     coordinates |= {VISIT} & {name for arrays in parts.values() for name in arrays}
     called = {name: run.recorder_of(group) for name, run in owners.items()}
-    ends = {name: run.last_step for name, run in owners.items()} if group.startswith("probes/") else {}
-    arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates, called, ends)
+    steps = {name: run.last_step for name, run in owners.items()} if group.startswith("probes/") else {}
+    arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates, called, steps)
     dim = next((dim for dim in ("step", "snapshot") if dim in arrays), "")
     if dim:
         labels = np.asarray(arrays[dim][1])

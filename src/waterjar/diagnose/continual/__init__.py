@@ -134,5 +134,5 @@ FAMILY = Family(
     Cell,
     measure,
     dims=("train_task", "eval_task"),
-    version=4,
+    version=5,
 )
