@@ -315,7 +315,7 @@ def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
         ({"variables": {"train/stop_reason": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
         ({"variables": {"train/epoch": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
         ({"variables": {"train/../../evil": Variable(("step", "repeat"), "x")}}, "is no group for a variable"),
-        ({"variables": {"probes/../evil": Variable(("step", "repeat"), "x")}}, "layer '..': expected letters"),
+        ({"variables": {"probes/../evil": Variable(("step", "repeat"), "x")}}, "probe '..': expected letters"),
         ({"variables": {"train/a\nb": Variable(("step", "repeat"), "x")}}, "is no name for a variable"),
         ({"storage": {"level": 99}}, "Storage: setting 'level' is 99: expected at most"),
         ({"config": {"x": "\ud800"}}, "is not Unicode text"),

@@ -8,13 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from typer.testing import CliRunner
 
 import waterjar
-from recording import record, root_of, write_root
+from recording import record, root_of, without_visits, write_root
 from waterjar import Recorder, Variable, WaterjarError
+from waterjar.cli.main import app
+from waterjar.run.annotations import FILE, read_annotations, write_annotations
 from waterjar.run.migrate import migrate, migrate_all
+from waterjar.run.root import DamagedError
 from waterjar.run.rows import Row
 from waterjar.run.schema import REASONS, variables_of
+from waterjar.run.store import MANIFEST, LocalStore
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from before import frozen
@@ -36,8 +41,9 @@ def old_study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def test_every_number_comes_over(old_study: Path, tmp_path: Path) -> None:
     roots = {run.path.name: run.root_hash for run in waterjar.open_study(old_study)}
     pairs = list(migrate_all(old_study, tmp_path / "new"))
-    assert {old.path.name for old, _ in pairs} == set(roots)
-    for old, new in pairs[:4]:
+    assert {old.path.name for old, _, _ in pairs} == set(roots)
+    for old, new, is_new in pairs[:4]:
+        assert is_new
         assert waterjar.verify(new.path).state == "sealed" and waterjar.verify(old.path).state == "sealed"
         assert new.attributes["migrated_from"] == {"run_id": old.run_id, "root_hash": roots[old.path.name], "schema": 1}
         assert (new.run_id, new.cell_id, new.seeds, new.config) == (old.run_id, old.cell_id, old.seeds, old.config)
@@ -133,3 +139,133 @@ def test_an_open_run_of_schema_1_is_read_and_never_resumed(tmp_path: Path) -> No
     with pytest.raises(WaterjarError, match="is open: only a sealed run is migrated"):
         migrate(tmp_path / "run", tmp_path / "new")
     assert root_of(tmp_path / "run") == before
+
+
+def small_study(folder: Path) -> Path:
+    """Three sealed runs of schema 1."""
+    study = waterjar.create_study(folder, {"name": "small"}, runs=["a", "b", "c"])
+    for seed, name in enumerate("abc"):
+        without_visits(record(study / name, seed=seed))
+    (study / "ledger.jsonl").unlink()  # it has them as they were sealed before
+    return study
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("inside", ["", "in", "in/deeper"])
+def test_nothing_is_written_into_a_sealed_run(tmp_path: Path, inside: str) -> None:
+    study, sealed = small_study(tmp_path / "study"), record(tmp_path / "sealed")
+    before = files_below(sealed)
+    with pytest.raises(WaterjarError, match=r"is inside the run .*, which is not written to"):
+        list(migrate_all(study, sealed / inside))
+    assert files_below(sealed) == before and not (sealed / "in").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(WaterjarError, match="file is a file: choose another path"):
+        list(migrate_all(study, tmp_path / "file"))
+
+
+def test_annotations_come_along(tmp_path: Path) -> None:
+    study = small_study(tmp_path / "study")
+    of_run, of_study = write_annotations(study / "b", {"eval_sizes": {"a": 3}}), write_annotations(study, {"x": 1})
+    found = {copied.old.path.name: copied.new for copied in migrate_all(study, tmp_path / "new")}
+    assert (found["b"].annotations, read_annotations(tmp_path / "new")) == (of_run, of_study)
+    assert found["a"].annotations is None and waterjar.verify(found["b"].path).state == "sealed"
+    (tmp_path / "new" / "b" / FILE).unlink()  # an earlier version left them behind
+    list(migrate_all(study, tmp_path / "new"))
+    assert read_annotations(tmp_path / "new" / "b") == of_run
+    write_annotations(tmp_path / "new" / "b", {"other": 1})
+    with pytest.raises(WaterjarError, match=r"new/b/.*annotations.json says something else than .*study/b"):
+        list(migrate_all(study, tmp_path / "new"))
+    (study / FILE).write_bytes(b"{}")
+    with pytest.raises(DamagedError, match=r"annotations.json is damaged"):
+        list(migrate_all(study, tmp_path / "newer"))
+    assert not (tmp_path / "newer").exists()
+
+
+class TestGoingOn:
+    """A study whose migration was cut off: what is finished stays, what was begun is made anew, the rest is left."""
+
+    @pytest.mark.parametrize(
+        ("file", "times"),
+        [("zarr.json", 1), ("zarr.json", 6), ("performance/loss/zarr.json", 1), (MANIFEST, 1), ("last", 1)],
+    )
+    def test_after_a_cut_anywhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, times: int) -> None:
+        study = small_study(tmp_path / "study")
+        write_annotations(study / "b", {"x": 1})
+        count, replace = 0, LocalStore._replace
+
+        def cut(self: LocalStore, target: Path, data: bytes, *, sync: bool) -> None:
+            nonlocal count
+            key = target.relative_to(self.path).as_posix()
+            is_last = key == "zarr.json" and (self.path / MANIFEST).exists()
+            count += key == file or (file == "last" and is_last)
+            if count == times:
+                raise KeyboardInterrupt
+            replace(self, target, data, sync=sync)
+
+        copies, new = migrate_all(study, tmp_path / "new"), tmp_path / "new"
+        next(copies)
+        kept = files_below(new / "a")
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalStore, "_replace", cut)
+            with pytest.raises(KeyboardInterrupt):
+                next(copies)
+        assert waterjar.open_study(new).notes == []
+        if (new / "b" / "zarr.json").exists():
+            assert waterjar.open_run(new / "b").status != "sealed"
+        found = list(migrate_all(study, new))
+        assert [copied.is_new for copied in found] == [False, True, True] and files_below(new / "a") == kept
+        assert migrate(study / "b", tmp_path / "alone").root_hash == found[1].new.root_hash
+        assert {waterjar.verify(new / name).state for name in "abc"} == {"sealed"}
+        assert [read_annotations(new / name) for name in "abc"] == [None, read_annotations(study / "b"), None]
+        lines = (new / "ledger.jsonl").read_text().splitlines()
+        assert len(lines) == 3
+        told = CliRunner().invoke(app, ["migrate", str(study), "--out", str(new)]).output
+        assert told.count("there already") == 3 and "wrote" not in told
+
+    def test_what_called_itself_sealed_without_a_seal(self, tmp_path: Path) -> None:
+        """So earlier versions left what they had begun."""
+        study, new = small_study(tmp_path / "study"), tmp_path / "new"
+        list(migrate_all(study, new))
+        root = waterjar.open_run(new / "b").root_hash
+        (new / "b" / MANIFEST).unlink()
+        (new / "b" / ".waterjar" / "root.sha256").unlink()
+        assert [copied.is_new for copied in migrate_all(study, new)] == [False, True, False]
+        assert waterjar.verify(new / "b").root == root
+
+    def test_what_is_not_its_own_stays(self, tmp_path: Path) -> None:
+        study, new = small_study(tmp_path / "study"), tmp_path / "new"
+        list(migrate_all(study, new))
+        (new / "b" / MANIFEST).unlink()
+        for name in ("notes.txt", "performance/c/notes.txt", "performance/accuracy/c/notes", ".waterjar/own.key"):
+            (new / "b" / name).parent.mkdir(exist_ok=True)
+            (new / "b" / name).write_text("mine")
+            before = files_below(new)
+            with pytest.raises(WaterjarError, match=f"was not finished, and holds {name}, which is none of it"):
+                list(migrate_all(study, new))
+            assert files_below(new) == before
+            (new / "b" / name).unlink()
+        record(tmp_path / "other")
+        (new / "c").rename(tmp_path / "away")
+        (tmp_path / "other").rename(new / "c")
+        before = files_below(new)
+        with pytest.raises(WaterjarError, match="c is not empty: choose a path of its own"):
+            list(migrate_all(study, new))
+        assert files_below(new) == before
+
+    def test_of_another_run_or_changed(self, tmp_path: Path) -> None:
+        study, new = small_study(tmp_path / "study"), tmp_path / "new"
+        list(migrate_all(study, new))
+        (new / "a").rename(tmp_path / "away")
+        (new / "b").rename(new / "a")
+        with pytest.raises(WaterjarError, match="a is not empty: choose a path of its own"):
+            list(migrate_all(study, new))  # a copy, but of b
+        (new / "a").rename(new / "b")
+        (tmp_path / "away").rename(new / "a")
+        chunk = next(file for file in (new / "b" / "performance" / "accuracy" / "c").rglob("*") if file.is_file())
+        chunk.write_bytes(b"\0" * chunk.stat().st_size)
+        with pytest.raises(WaterjarError, match=r"b is tampered .*accuracy.*Move it away"):
+            list(migrate_all(study, new))
+        assert waterjar.verify(new / "b").state == "tampered"

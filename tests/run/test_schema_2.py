@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from hypothesis.extra.numpy import arrays
 from typer.testing import CliRunner
 
 import waterjar
-from waterjar import Recorder, Storage, WaterjarError, judge_examples, missing
+from recording import without_visits
+from waterjar import Recorder, Storage, Variable, WaterjarError, judge_examples, missing
 from waterjar.cli.main import app
 from waterjar.run.annotations import FILE, read_annotations, write_annotations
 from waterjar.run.root import DamagedError
@@ -152,7 +154,24 @@ class TestExamples:
         data = waterjar.open_run(tmp_path / "run")["outputs"]
         assert data.logits.dims == ("snapshot", "repeat", "example", "class")
         assert data["class"].values.tolist() == list("abcd")
-        np.testing.assert_array_equal(data.logits.values[0, 0, 3:], logits["large"].astype(np.float16))
+        np.testing.assert_array_equal(data.logits.values[0, 0, 3:], logits["large"])
+
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+    def test_outputs_keep_the_dtype_they_come_in(self, tmp_path: Path, dtype: type) -> None:
+        logits = np.array([[1000.123, -0.1], [7e4 if dtype != np.float16 else 6e4, 1e-7]], dtype)
+        with Recorder(tmp_path / "run", {}, eval_sets=["a"]) as recorder:
+            recorder.log(epoch=0, snapshot={"outputs": {"logits": logits}})
+        stored = waterjar.open_run(tmp_path / "run")["outputs"].logits
+        assert stored.dtype == dtype
+        np.testing.assert_array_equal(stored.values[0, 0], logits)
+
+    def test_outputs_of_another_dtype_are_wished_for_and_never_infinite(self, tmp_path: Path) -> None:
+        storage = Storage(snapshot_dtype="float16", example_dtype="float32")
+        with Recorder(tmp_path / "run", {}, eval_sets=["a"], storage=storage) as recorder:
+            with pytest.raises(WaterjarError, match=r"outputs\['logits'\] holds 70000.0, too large for float16"):
+                recorder.log(epoch=0, snapshot={"outputs": {"logits": [[70000.0, 0.0]]}})
+            recorder.log(epoch=0, snapshot={"outputs": {"logits": [[1000.123, np.inf]]}})
+        assert waterjar.open_run(tmp_path / "run")["outputs"].logits.values.tolist() == [[[[1000.0, np.inf]]]]
 
     def test_seeds_of_a_cell_are_joined(self, tmp_path: Path) -> None:
         for seed in (1, 2):
@@ -196,6 +215,24 @@ class TestMonitorAndProbes:
             with pytest.raises(WaterjarError, match="is no name for a variable|expected letters"):
                 recorder.log(epoch=0, probes={name: 1.0} if name not in ("a b", "") else {name: {"x": 1.0}})
             recorder.log(epoch=0, train={"loss": 1.0})
+
+
+def test_names_that_are_none_are_called_what_they_are(tmp_path: Path) -> None:
+    map_, features = np.ones((1, 1, 2, 2)), np.ones((1, 2, 3))
+    with Recorder(tmp_path / "run", {}, eval_sets=["a"]) as recorder:
+        for options, message in (
+            ({"probes": {"a b": {"x": 1.0}}}, "^probe 'a b': expected letters, digits"),
+            ({"probes": {"zarr.json": {"x": 1.0}}}, "^probe 'zarr.json' is not a name for a probe"),
+            ({"snapshot": {"features": {"zarr.json": features}}}, "^layer 'zarr.json' is not a name for a layer"),
+            ({"snapshot": {"features": {"Zarr.JSON": features}}}, "^layer 'Zarr.JSON' is not a name for a layer"),
+            ({"snapshot": {"attribution": {"a b": map_}}}, "^method 'a b': expected letters, digits"),
+            ({"monitor": {"größe": 1.0}}, r"'größe' is no name for a variable: letters, digits, _ \(ASCII\)"),
+        ):
+            with pytest.raises(WaterjarError, match=message):
+                recorder.log(epoch=0, **options)
+        with pytest.raises(WaterjarError, match="^probe 'a b': expected letters"):
+            Recorder(tmp_path / "other", {}, variables={"probes/a b/x": Variable(("step", "repeat"), "x")})
+        recorder.log(epoch=0, monitor={"x": 1.0})
 
 
 class TestVisits:
@@ -310,6 +347,32 @@ class TestProbeRuns:
         alone = plasticity.measure(study.run("run1"))
         np.testing.assert_array_equal(alone.sharpness.values, [[10.0, np.nan, 12.0]])
 
+    @pytest.mark.parametrize("schema", [1, 2])
+    def test_its_steps_stand_where_those_of_the_source_do(self, tmp_path: Path, schema: int) -> None:
+        """Tasks a, b, a: a probe that looks at two of the steps does not count visits and epochs by itself."""
+        names = ("train_task", "train_task_index", "visit", "epoch", "total_epoch", "effective_epoch")
+        path = tmp_path / "run"
+        with Recorder(path, {"learner": "x"}, seeds=[1], tasks=["a", "b"]) as recorder:
+            for task in "aba":
+                for epoch in range(3):
+                    recorder.log(epoch=epoch, train_task=task, train={"loss": 1.0})
+        source = without_visits(path) if schema == 1 else path
+        with Recorder(tmp_path / "probe", {"probe": "p"}, seeds=[1], tasks=["a", "b"], source=source) as recorder:
+            recorder.log(epoch=2, step=2, train_task="a", probes={"p": 1.0})
+            recorder.log(epoch=2, step=5, train_task="b", visit=1, probes={"p": 1.0})
+            for other, there in (({"visit": 1}, 2), ({"total_epoch": 4.0}, 6.0), ({"effective_epoch": 0.0}, 2.0)):
+                with pytest.raises(WaterjarError, match=f"step=8 of a probe run has .*: its source has {there} there"):
+                    recorder.log(epoch=2, step=8, train_task="a", probes={"p": 1.0}, **other)
+            with pytest.raises(WaterjarError, match="step=5 goes backwards"):
+                recorder.log(epoch=2, step=5, train_task="b", probes={"p": 1.0})
+            recorder.log(epoch=1, step=7, train_task="a", probes={"p": 1.0})  # its epoch is before that of step 5
+            recorder.log(epoch=2, step=8, train_task="a", total_epoch=6, probes={"p": 1.0})
+        found = waterjar.open_study(tmp_path).run("run").load("probes/p")
+        assert found.visit.values.tolist() == [0, 1, 2, 2] and found.total_epoch.values.tolist() == [2, 4, 5, 6]
+        own = waterjar.open_run(source).load("train").sel(step=[2, 5, 7, 8])
+        for name in names if schema == 2 else (one for one in names if one != "visit"):
+            np.testing.assert_array_equal(found[name].values, own[name].values)
+
     def test_what_no_study_can_join(self, tmp_path: Path) -> None:
         source = record_source(tmp_path / "elsewhere" / "run")
         study = tmp_path / "study"
@@ -325,6 +388,33 @@ class TestProbeRuns:
         assert "probes/sharpness" not in found.run("run").groups and found.load("train")
         self.probe(study / "three", study / "run", name="trace", seed=2)
         assert "probes/trace" in waterjar.open_study(study).run("run").groups  # the others are there
+
+    def test_what_is_outside_of_probes_is_told(self, tmp_path: Path) -> None:
+        source = record_source(tmp_path / "run")
+        with Recorder(tmp_path / "probe", {"probe": "p"}, seeds=[1], source=source) as recorder:
+            recorder.log(epoch=1, step=1, probes={"p": 1.0}, monitor={"m": 1.0}, train={"loss": 1.0})
+        study = waterjar.open_study(tmp_path)
+        assert "monitor" not in study.run("run").groups
+        (note,) = study.notes
+        assert "probe, a probe run of run, recorded /monitor, /train outside of /probes: it is not shown" in note
+        assert note in CliRunner().invoke(app, ["ls", str(tmp_path), "--json"]).stderr.replace("\n", " ")
+
+    def test_seeds_that_were_probed_at_other_steps(self, tmp_path: Path) -> None:
+        for seed in (1, 2, 3):
+            record_source(tmp_path / f"run{seed}", seed)
+        for seed, steps in ((1, (0, 1, 2)), (2, (0,)), (3, (0, 2))):
+            options = {"seeds": [seed], "source": tmp_path / f"run{seed}"}
+            with Recorder(tmp_path / f"probe{seed}", {"probe": "p"}, **options) as recorder:
+                for step in steps:
+                    recorder.log(epoch=step, step=step, probes={"p": 1.0})
+        (found,) = waterjar.open_study(tmp_path).load("probes/p").values()
+        assert found.directory.values.tolist() == ["run1", "run2", "run3"]
+        assert found.p_reason.values.tolist() == [[0, 0, 0], [0, 1, 1], [0, 1, 0]]  # all were trained to the end
+        shutil.rmtree(tmp_path / "probe1")
+        with Recorder(tmp_path / "probe1", {"probe": "p"}, seeds=[1], source=tmp_path / "run1") as recorder:
+            recorder.log(epoch=1, step=1, probes={"p": 1.0})
+        with pytest.raises(WaterjarError, match=r"^probe1 \(probe run of run1\) has step labels that a longer run"):
+            waterjar.open_study(tmp_path).load("probes/p")
 
     def test_refused(self, tmp_path: Path) -> None:
         source = record_source(tmp_path / "run")

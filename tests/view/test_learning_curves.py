@@ -210,13 +210,13 @@ def test_every_visit_has_its_stretch(tmp_path: Path, visits: str, schema: int) -
             for epoch in (1, 2, 3):
                 recorder.log(train_task=task, visit=visit, epoch=epoch, performance={"accuracy": [0.5] * len(tasks)})
     run = waterjar.open_run(without_visits(tmp_path / "run") if schema == 1 else tmp_path / "run")
-    names = {"xyxy": [" x", " y", " x, visit 2", " y, visit 2"], "xx": [" x", " x, visit 2"]}[visits]
+    names = {"xyxy": [" x", " y", " x (2nd time)", " y (2nd time)"], "xx": [" x", " x (2nd time)"]}[visits]
     ax = figures.draw("learning_curves", run).axes[0]
     assert [text.get_text() for text in ax.texts] == names
     boundaries = [line.get_xdata()[0] for line in ax.lines if line.get_color() == BOUNDARY]
     assert boundaries == [3.0 * (i + 1) for i in range(len(visits) - 1)]
     only = figures.data("learning_curves", run, tasks=["x"])
-    assert list(dict.fromkeys(only["train_task"])) == ["x", "x, visit 2"]
+    assert list(dict.fromkeys(only["train_task"])) == ["x", "x (2nd time)"]
 
 
 def test_all_visits_of_a_set_s_own_task_are_shaded(tmp_path: Path) -> None:

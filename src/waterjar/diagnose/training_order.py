@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -53,13 +54,27 @@ def visit_labels(visited: Sequence[int], tasks: int) -> list[int]:
     return found
 
 
+_FURTHER = re.compile(r" \(\d+(st|nd|rd|th) time\)'*\Z")
+"""How the name of a further visit ends. Visits are counted over the run, from 0; these words count those of a task."""
+
+
+def visit_name(task: str, time: int) -> str:
+    """What a visit of a task is called, of which it is the first, second ... `time`.
+
+    >>> visit_name("x", 1), visit_name("x", 2), visit_name("x", 13), visit_name("x", 21)
+    ('x', 'x (2nd time)', 'x (13th time)', 'x (21st time)')
+    """
+    ending = "th" if time % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(time % 10, "th")
+    return task if time == 1 else f"{task} ({time}{ending} time)"
+
+
 def visit_names(tasks: Sequence[str], visits: ArrayLike | None = None) -> list[str]:
-    """What the visit of every step is called: its task, and from the second visit on which one it is.
+    """What the visit of every step is called: its task, and from the second one on how often it was visited by then.
 
     Joint training is called so whenever it comes. Without `visits` every change of task begins one.
 
     >>> visit_names(["x", "x", "y", "x"])
-    ['x', 'x', 'y', 'x, visit 2']
+    ['x', 'x', 'y', 'x (2nd time)']
     """
     found, seen, taken = list(tasks), Counter[str](), set(tasks)
     for rows in stretches(np.asarray(tasks, object), visits):
@@ -67,7 +82,7 @@ def visit_names(tasks: Sequence[str], visits: ArrayLike | None = None) -> list[s
         seen[task] += 1
         if task == JOINT or seen[task] == 1:
             continue
-        name = f"{task}, visit {seen[task]}"
+        name = visit_name(task, seen[task])
         while name in taken:  # a task is called so
             name += "'"
         taken.add(name)
@@ -79,10 +94,19 @@ def visit_names(tasks: Sequence[str], visits: ArrayLike | None = None) -> list[s
 def is_visit_of(name: str, task: str) -> bool:
     """Whether a name of `visit_names` is that of a visit of a task.
 
-    >>> is_visit_of("x, visit 2", "x"), is_visit_of("xx", "x")
+    >>> is_visit_of("x (2nd time)", "x"), is_visit_of("xx", "x")
     (True, False)
     """
-    return name == task or name.startswith(f"{task}, visit ")
+    return name == task or (name.startswith(task) and _FURTHER.fullmatch(name, len(task)) is not None)
+
+
+def is_further_visit(name: str) -> bool:
+    """Whether a name of `visit_names` is that of a visit of a task that was trained before.
+
+    >>> is_further_visit("x (2nd time)"), is_further_visit("x")
+    (True, False)
+    """
+    return _FURTHER.search(name) is not None
 
 
 def visit_names_of(steps: Any) -> list[str]:

@@ -38,7 +38,7 @@ class Storage(BaseModel):
     step_dtype: Literal["float64", "float32"] = "float64"
     snapshot_dtype: Literal["keep", "float16", "float32", "float64"] = "keep"
     example_dtype: Literal["float16", "float32"] = "float16"
-    """Of margins and logits per example; what is beyond it (65,504) is infinite."""
+    """Of margins per example; what is beyond it (65,504) is infinite. Logits are snapshots."""
     compression: Literal["zstd", "lz4", "none"] = "zstd"
     level: int = Field(default=-1, ge=-7, le=9)
     """Of zstd below 0: fast. On weights, which hardly compress, -1 takes a tenth of the time of 1."""

@@ -184,7 +184,7 @@ def advance(
         if index in (-1, len(tasks) - 1):
             effective_epoch = epoch + (before - last["epoch"] if same else before)
     found = {
-        "step": last["step"] + 1 if step is None else whole("step", step),
+        "step": next_step(last, step),
         "train_task": name,
         "train_task_index": index,
         "visit": visit,
@@ -192,16 +192,22 @@ def advance(
         "total_epoch": finite("total_epoch", total_epoch),
         "effective_epoch": finite("effective_epoch", effective_epoch),
     }
-    if found["step"] <= last["step"]:
-        raise WaterjarError(
-            f"step={found['step']} goes backwards: the last one is {last['step']}, {last['step'] + 1} would be next"
-        )
     for key in (*(("epoch",) if same else ()), "total_epoch", "effective_epoch"):
         if found[key] < last.get(key, 0.0):
             before = f"it was {last[key]} at step {last['step']}" if key in last else "it starts at 0"
             again = f". To train {name} once more, say visit={visit + 1}" if key == "epoch" else ""
             raise WaterjarError(f"{key}={found[key]} goes backwards: {before}{again}")
     return found
+
+
+def next_step(last: Progress, step: int | None) -> int:
+    """The label of the step after `last`: the next one, or a given one behind it."""
+    label = int(last["step"] + 1) if step is None else whole("step", step)
+    if label <= last["step"]:
+        raise WaterjarError(
+            f"step={label} goes backwards: the last one is {last['step']}, {last['step'] + 1} would be next"
+        )
+    return label
 
 
 def _visit(last: Progress, task: str, given: int | None) -> int:
@@ -274,7 +280,7 @@ def check_variables(variables: object) -> dict[str, Variable]:
         top, below = group.partition("/")[::2]
         if below and top != "probes":
             raise WaterjarError(f"variables['{key}']: '{group}' is no group for a variable, but probes/<name> is")
-        layer_name(below or "probe")
+        layer_name(below or "probe", "probe")
         known = variables_of(group).get(name)
         if known is not None and known.dims != variable.dims:
             raise WaterjarError(
@@ -284,6 +290,8 @@ def check_variables(variables: object) -> dict[str, Variable]:
     return dict(variables)
 
 
+NODE = "zarr.json"
+"""The file that every group and array of a run has."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _LABELS = ("eval_set", "eval_task", "repeat", "seed", "class", "layer_start", "layer_stop", "layer_shape", "example")
 _OURS = {*STEP_COORDINATES, *GROWING, *EVENT_COLUMNS, *_LABELS}
@@ -293,12 +301,14 @@ def check_name(name: object, where: str, dims: Sequence[str] = ()) -> str:
     """The name of a variable: one that the schema does not keep for itself."""
     taken = {*_OURS, "layer", *dims}
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in taken or name.endswith(REASON):
-        raise WaterjarError(f"{where}: {name!r} is no name for a variable: letters, digits, _; none of ours")
+        raise WaterjarError(f"{where}: {name!r} is no name for a variable: letters, digits, _ (ASCII); none of ours")
     return name
 
 
-def layer_name(name: object) -> str:
-    """A layer becomes a folder of the run: letters, digits, dot, dash and underscore."""
+def layer_name(name: object, what: str = "layer") -> str:
+    """A layer, probe or method becomes a folder of the run: ASCII letters, digits, dot, dash and underscore."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", name) or name.startswith("__"):
-        raise WaterjarError(f"layer {name!r}: expected letters, digits, '.', '-' and '_', such as 'layer4.1'")
+        raise WaterjarError(f"{what} {name!r}: expected letters, digits, '.', '-', '_' (ASCII), such as 'layer4.1'")
+    if name.lower() == NODE:  # also on disks for which ZARR.JSON is the same
+        raise WaterjarError(f"{what} {name!r} is not a name for a {what}: files of the run are called so")
     return name

@@ -66,7 +66,10 @@ def example_row(
     name: str,
     dtype: str,
 ) -> tuple[Row, Examples]:
-    """A row of a group of examples, and which examples it is of: those of the first row, if there is one."""
+    """A row of a group of examples, and which examples it is of: those of the first row, if there is one.
+
+    Numbers of a step are stored as `dtype`; those of a snapshot stay as they come.
+    """
     if not isinstance(value, Mapping):
         alone = list(known or eval_sets)
         if len(alone) != 1:
@@ -87,7 +90,9 @@ def example_row(
     counts = {key: part.shape[1] for key, part in zip(order, parts, strict=True)}
     if not sum(counts.values()):
         raise WaterjarError(f"{name} has no example: leave it out")
-    values = np.concatenate([_stored(part, variable, name, dtype) for part in parts], axis=1)
+    if variable.dims[0] != "snapshot" or variable.is_flag:
+        parts = [_stored(part, variable, name, dtype) for part in parts]
+    values = np.concatenate(parts, axis=1)
     return Row(values, None, dims, variable), counts
 
 

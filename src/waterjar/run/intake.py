@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from waterjar.errors import WaterjarError, unknown_name
-from waterjar.run.arrays import fitting
+from waterjar.run.arrays import cast, fitting
 from waterjar.run.codec import Storage
 from waterjar.run.coordinates import check_name, layer_name
 from waterjar.run.examples import Examples, example_row
@@ -49,7 +50,7 @@ class Intake:
             if not isinstance(values, Mapping):
                 raise WaterjarError(f"{group}={values!r}: expected a mapping name -> values")
         for name, found in told.pop("probes", {}).items():
-            told[f"probes/{layer_name(name)}"] = found if isinstance(found, Mapping) else {name: found}
+            told[f"probes/{layer_name(name, 'probe')}"] = found if isinstance(found, Mapping) else {name: found}
         rows: Rows = {}
         examples: Examples | None = None
         for group, values in told.items():
@@ -115,9 +116,12 @@ class Intake:
             label = f"{group}['{name}']"
             sizes = self._sizes(group)
             with fitting(label):
-                rows[name], examples = example_row(
+                row, examples = example_row(
                     value, variable, sizes, self._eval_sets, examples, label, self._storage.example_dtype
                 )
+                wanted = self._storage.snapshot_dtype if variable.dims[0] == "snapshot" else "keep"
+                keep = row.values.dtype.kind != "f"  # as of all snapshots
+                rows[name] = replace(row, values=cast(row.values, "keep" if keep else wanted, label))
         return rows, examples
 
     def _shots(self, group: str, value: Values) -> Rows:
@@ -128,7 +132,7 @@ class Intake:
             if group not in BY_LAYER or (group == "attention" and name in known):
                 rows.setdefault(group, {})[name] = self._shot(group, name, array)
                 continue
-            below = f"{group}/{layer_name(name)}"
+            below = f"{group}/{layer_name(name, 'method' if group == 'attribution' else 'layer')}"
             inside: Values = (
                 array if group == "attention" and isinstance(array, Mapping) else {next(iter(known)): array}
             )

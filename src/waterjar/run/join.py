@@ -25,16 +25,24 @@ def codes_of(values: NDArray[Any], reasons: NDArray[Any] | None) -> NDArray[np.u
     return np.where(np.isnan(values), _NOT_A_NUMBER, 0).astype(np.uint8)
 
 
-def join(parts: dict[str, Arrays], seeds: dict[str, list[int]], coordinates: set[str]) -> tuple[Arrays, set[str]]:
+def join(
+    parts: dict[str, Arrays],
+    seeds: dict[str, list[int]],
+    coordinates: set[str],
+    called: Mapping[str, str] | None = None,
+    ends: Mapping[str, int] | None = None,
+) -> tuple[Arrays, set[str]]:
     """Put the repeats of several runs of one cell side by side; returns arrays and which are coordinates.
 
     Variables keep their dimensions and `repeat` grows; those of a whole process (seconds) get a dimension
     `run` instead. Where a run is shorter, or lacks a variable that others have, the value is NaN and the
-    reason says which of the two.
+    reason says which of the two. Errors name runs as they are `called`. `ends` are the last steps of runs that did not
+    end with their last row: what is missing up to there was not recorded.
     """
     _check_seeds(seeds)
+    shown = {run: (called or {}).get(run, run) for run in parts}
     dim = next((d for d in ("step", "snapshot") if any(d in arrays for arrays in parts.values())), "")
-    labels = _shared_labels(parts, dim) if dim else np.empty(0)
+    labels = _shared_labels(parts, dim, shown) if dim else np.empty(0)
     joined: Arrays = {}
     names = {name for arrays in parts.values() for name in arrays} - {"repeat", "seed"}
     for name in sorted(names, key=lambda name: (name not in coordinates, name)):  # these must agree before all else
@@ -42,7 +50,7 @@ def join(parts: dict[str, Arrays], seeds: dict[str, list[int]], coordinates: set
         if "event" in dims or name.endswith(REASON):
             continue
         if name in coordinates or not {"repeat", dim} & set(dims):
-            joined[name] = _common(parts, name, dim, labels)
+            joined[name] = _common(parts, name, dim, labels, shown)
             continue
         along, of_runs = "repeat", list(parts.values())
         if "repeat" not in dims:  # of the whole process, such as seconds
@@ -51,11 +59,14 @@ def join(parts: dict[str, Arrays], seeds: dict[str, list[int]], coordinates: set
         for run, arrays in parts.items():
             own = arrays.get(name, ((), example, {}))[1].shape
             if any(n != m for d, n, m in zip(dims, own, example.shape, strict=False) if d not in (along, dim)):
-                raise WaterjarError(f"{run}: {name} has shape {own}, another run of its cell has {example.shape}")
+                raise WaterjarError(
+                    f"{shown[run]}: {name} has shape {own}, another run of its cell has {example.shape}"
+                )
         widths = [len(seeds[run]) if along == "repeat" else 1 for run in parts]
         sizes = {d: np.arange(size) for d, size in zip(dims, example.shape, strict=False) if d != along}
         shared = {d: joined[d][1] if d in joined else numbers for d, numbers in sizes.items()}
-        values, codes = stacked(name, dims, of_runs, widths, shared | {dim: labels}, along, ended=dim)
+        last = [(ends or {}).get(run) for run in parts]
+        values, codes = stacked(name, dims, of_runs, widths, shared | {dim: labels}, along, ended=dim, ends=last)
         joined[name] = dims, values, attributes
         if codes.any():
             joined[name + REASON] = dims, codes, flags(name)
@@ -95,17 +106,19 @@ def _check_seeds(seeds: dict[str, list[int]]) -> None:
             owner[seed] = run
 
 
-def _shared_labels(parts: dict[str, Arrays], dim: str) -> NDArray[Any]:
+def _shared_labels(parts: dict[str, Arrays], dim: str, shown: Mapping[str, str]) -> NDArray[Any]:
     """The labels of the longest run; every other run must have a part of them."""
     with_dim = {run: arrays[dim][1] for run, arrays in parts.items() if dim in arrays}
     longest: NDArray[Any] = max(with_dim.values(), key=len)
     for run, labels in with_dim.items():
         if not np.isin(labels, longest).all():
-            raise WaterjarError(f"{run} has {dim} labels that a longer run of its cell lacks: they cannot be joined")
+            raise WaterjarError(
+                f"{shown[run]} has {dim} labels that a longer run of its cell lacks: they cannot be joined"
+            )
     return longest
 
 
-def _common(parts: dict[str, Arrays], name: str, dim: str, labels: NDArray[Any]) -> Any:
+def _common(parts: dict[str, Arrays], name: str, dim: str, labels: NDArray[Any], shown: Mapping[str, str]) -> Any:
     """A coordinate that all runs share: the longest one, with which the others must agree."""
     found = {run: arrays[name] for run, arrays in parts.items() if name in arrays}
     longest = max(found, key=lambda run: found[run][1].size)
@@ -113,7 +126,7 @@ def _common(parts: dict[str, Arrays], name: str, dim: str, labels: NDArray[Any])
     for run, (_, theirs, _) in found.items():
         mine = values[np.searchsorted(labels, parts[run][dim][1])] if dims == (dim,) else values
         if not np.array_equal(mine, theirs):
-            raise WaterjarError(f"{run} disagrees with {longest}, a run of the same cell, about {name}")
+            raise WaterjarError(f"{shown[run]} disagrees with {shown[longest]}, a run of the same cell, about {name}")
     return found[longest]
 
 
@@ -125,12 +138,13 @@ def stacked(
     labels: Mapping[str, NDArray[Any]],
     along: str,
     ended: str = "",
+    ends: Sequence[int | None] | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """A variable of several parts, one after the other `along` a dimension, at their places among all `labels`.
 
     Returns values over `dims` and why some are missing: what a part lacks and others have is NaN and `not_recorded`,
-    or `run_ended` behind its last label along the dimension `ended`; words are empty there. Flags are off, or NaN too
-    where runs end. Whole numbers stay such where nothing is missing.
+    or `run_ended` behind its last label (or the one in `ends`) along the dimension `ended`; words are empty there.
+    Flags are off, or NaN too where runs end. Whole numbers stay such where nothing is missing.
     """
     present = [part[name] for part in parts if name in part]
     shape = tuple(sum(widths) if d == along else len(labels[d]) for d in dims)
@@ -144,11 +158,11 @@ def stacked(
     values = np.full(shape, 0 if complete else _FILLS[dtype.kind], dtype)
     codes = np.full(shape, 0 if complete else _NOT_RECORDED, np.uint8)
     start = 0
-    for part, place, width in zip(parts, places, widths, strict=True):
+    for part, place, width, end in zip(parts, places, widths, ends or [None] * len(parts), strict=True):
         whole: list[Any] = [slice(start, start + width) if d == along else slice(None) for d in dims]
         start += width
         if ended in part and ended in dims:
-            last = np.searchsorted(labels[ended], part[ended][1][-1:], side="right")
+            last = np.searchsorted(labels[ended], part[ended][1][-1:] if end is None else [end], side="right")
             behind = list(whole)
             behind[dims.index(ended)] = slice(int(last[0]) if len(last) else 0, None)
             codes[tuple(behind)] = _RUN_ENDED

@@ -10,7 +10,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from waterjar.errors import WaterjarError
 from waterjar.run import ledger, seal
 from waterjar.run.codec import Json, storage_of
+from waterjar.run.copies import check_annotations, clear, copy_annotations, copy_at
 from waterjar.run.disk import as_path
 from waterjar.run.reader import Run, open_run
 from waterjar.run.root import Region, read_array
@@ -37,49 +38,65 @@ _PROBE_STEP, _PROBE_WHY = "_step", "_why"
 _DROPPED = ("checksum", "checks", "seal")
 
 
+class Copied(NamedTuple):
+    """A run of an earlier schema, its copy, and whether that was made just now or was there already."""
+
+    old: Run
+    new: Run
+    is_new: bool
+
+
 def migrate(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Run:
-    """Copy a sealed run of schema 1 to `target` in the present schema, sealed anew; `migrated_from` names the old."""
-    old, place = open_run(source), as_path(target)
+    """Copy a sealed run of schema 1 to `target` in the present schema, sealed anew; `migrated_from` names the old.
+
+    Annotations come along. A finished copy of this very run is returned as it is; one that was begun is made anew.
+    """
+    return _migrated(open_run(source), as_path(target)).new
+
+
+def _migrated(old: Run, place: Path) -> Copied:
     version = old.attributes["waterjar_schema"]
     if version == SCHEMA_VERSION:
         raise WaterjarError(f"{old.path} is of schema {version} already: there is nothing to migrate")
     state = seal.verify(old.path, old).state
     if state != "sealed" or old.root_hash is None:
         raise WaterjarError(f"{old.path} is {state}: only a sealed run is migrated, whose numbers are those recorded")
-    _check_target(old, place)
-    store = LocalStore(place)
-    store.lock()
-    try:
-        writer = _writer(old, store, version)
-        _copy(old, writer)
-        _compare(old, writer)
-        root = seal.close(store, writer)
-    finally:
-        store.unlock()
-    ledger.append(place, old.run_id, root)
-    return open_run(place)
+    there = copy_at(old, place)
+    if there is None:
+        store = LocalStore(place)
+        store.lock()
+        try:
+            there = copy_at(old, place)  # again: another process may have been quicker
+            if there is None:
+                clear(store)
+                ledger.append(place, old.run_id, _sealed(old, store, version))
+                return Copied(old, open_run(place), True)
+        finally:
+            store.unlock()
+    copy_annotations(old.path, place)
+    return Copied(old, there, False)
 
 
-def _check_target(old: Run, place: Path) -> None:
-    """Refuse a place that holds something, one within a run, and one beside the old run: a study has each run once."""
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise WaterjarError(f"{place} is not empty: choose a path of its own")
-    folders = place.resolve().parents
-    inside = next((folder for folder in folders if (folder / ROOT).exists()), None)
-    if inside is not None:
-        raise WaterjarError(f"{place} is inside the run {inside}, which is not written to: choose another path")
-    if old.path.resolve().parent == folders[0]:
-        raise WaterjarError(f"{place} is beside the old run, in one study: choose a path outside of {folders[0]}")
+def _sealed(old: Run, store: LocalStore, version: int) -> str:
+    """Write the copy, from its root, which says what it is a copy of, to its seal."""
+    writer = _writer(old, store, version)
+    writer.commit()
+    _copy(old, writer)
+    _compare(old, writer)
+    copy_annotations(old.path, store.path)
+    writer.attributes["status"] = "sealed"
+    return seal.close(store, writer)
 
 
-def migrate_all(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Iterator[tuple[Run, Run]]:
-    """Migrate a run, or all sealed runs of a study with its declaration; old and new, as each is done.
+def migrate_all(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Iterator[Copied]:
+    """Migrate a run, or all sealed runs of a study with its declaration and annotations; each as it is done.
 
-    Runs that are not sealed, or of the present schema already, are an error before anything is written.
+    Runs that are not sealed, or of the present schema already, and places that hold something else are an error
+    before anything is written. What an earlier call has finished there stays, and what it has begun is made anew.
     """
     folder, place = as_path(source), as_path(target)
     if (folder / ROOT).exists():
-        yield open_run(folder), migrate(folder, place)
+        yield _migrated(open_run(folder), place)
         return
     study = open_study(folder)
     runs = list(study)
@@ -91,15 +108,18 @@ def migrate_all(source: str | os.PathLike[str], target: str | os.PathLike[str]) 
             raise WaterjarError(
                 f"{run.path} is {run.status}, of schema {schema}: expected sealed runs of an earlier one"
             )
+        copy_at(run, place / run.path.name)
+    check_annotations(folder, place)
     create_study(place, study.declaration, runs=study.declared)
+    copy_annotations(folder, place)
     for run in runs:
-        yield run, migrate(run.path, place / run.path.name)
+        yield _migrated(run, place / run.path.name)
 
 
 def _writer(old: Run, store: LocalStore, version: int) -> TreeWriter:
     attributes = {key: value for key, value in old.attributes.items() if key not in _DROPPED}
     attributes["waterjar_schema"] = SCHEMA_VERSION
-    attributes["status"] = "sealed"
+    attributes["status"] = "recording"
     attributes["migrated_from"] = {"run_id": old.run_id, "root_hash": str(old.root_hash), "schema": version}
     attributes.setdefault("probe_sets", list(attributes["eval_sets"]))
     attributes.setdefault("classes", None)

@@ -121,6 +121,11 @@ class Run:
         """Names of the probe runs that are joined to it."""
         return list(dict.fromkeys(run.path.name for run in self._owners.values()))
 
+    def recorder_of(self, group: str) -> str:
+        """Which run has recorded a group, in words: this one, or a probe run that is joined to it."""
+        owner = self._owners.get(group)
+        return self.path.name if owner is None else f"{owner.path.name} (probe run of {self.path.name})"
+
     def array(self, key: str, region: Region | None = None) -> NDArray[Any]:
         """One array in memory, or a region of it, if its bytes are those that were sealed or recorded."""
         if key in self._owners:

@@ -27,7 +27,7 @@ from waterjar.run.provenance import collect, now
 from waterjar.run.reader import Run
 from waterjar.run.rows import LayerTable
 from waterjar.run.schema import LEVELS, SCHEMA_VERSION, Variable
-from waterjar.run.source import Steps, check_step, source_of, steps_of
+from waterjar.run.source import Steps, source_of, step_of_source, steps_of
 from waterjar.run.store import PRIVATE, ROOT, LocalStore
 from waterjar.run.writer import TreeWriter
 
@@ -187,15 +187,19 @@ class Recorder:
 
         `epoch` counts within the task; step 0 (epoch 0) is the evaluation before any training. `total_epoch`
         and `effective_epoch` follow from it unless given. Another task than before begins another visit; give `visit`
-        only to train the same one again at once. `performance={"accuracy": x}` takes an array (eval_set, repeat),
-        dimensions of size 1 left out at will, or a mapping eval_set -> value. `monitor` takes numbers per repeat by any
-        name, `probes` what `probe()` takes, by the name of the probe, `examples` what `waterjar.judge_examples` gives.
+        only to train the same one again at once. With a `source`, all of these are what its step has.
+        `performance={"accuracy": x}` takes an array (eval_set, repeat), dimensions of size 1 left out at will, or a
+        mapping eval_set -> value. `monitor` takes numbers per repeat by names of yours (letters, digits, _), `probes`
+        what `probe()` takes, by the name of the probe, `examples` what `waterjar.judge_examples` gives.
         `snapshot` takes what `snapshot()` takes and becomes visible together with the step.
         """
         self._check_writable()
-        at = advance(self._progress, self._tasks, epoch, train_task, step, total_epoch, effective_epoch, visit)
-        if self._source_steps is not None:
-            check_step(at, self._source_steps)
+        if self._source_steps is None:
+            at = advance(self._progress, self._tasks, epoch, train_task, step, total_epoch, effective_epoch, visit)
+        else:
+            told = {"step": step, "epoch": epoch, "visit": visit}
+            told |= {"total_epoch": total_epoch, "effective_epoch": effective_epoch}
+            at = step_of_source(self._source_steps, self._progress, self._tasks, train_task, told)
         given = {
             "performance": performance,
             "train": train,

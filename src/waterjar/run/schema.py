@@ -290,5 +290,5 @@ def variables_of(group: str, schema: int = SCHEMA_VERSION) -> dict[str, Variable
 
 
 def takes_every_name(group: str) -> bool:
-    """Whether a group takes numbers per step by any name: /monitor, and /probes by the name of the probe."""
+    """Whether a group takes numbers per step that nobody declared: /monitor, and /probes by the name of the probe."""
     return group == "monitor" or group.startswith("probes/")

@@ -105,6 +105,11 @@ class Study:
             runs = [Run(self.path / one.name) for one in (entry, *probes)] if (probes := self.probes_of(entry)) else []
             for group, names in probed_by_several(runs).items():
                 said.append(f"{' and '.join(names)} both have /{group} of {entry.name}: it is left out")
+            for run in runs[1:]:
+                outside = ", ".join(f"/{group}" for group in run.groups if group.split("/")[0] != "probes")
+                if outside:
+                    who = f"{run.path.name}, a probe run of {entry.name}, recorded {outside} outside of /probes"
+                    said.append(f"{who}: it is not shown with its source, open that run for it")
         return [*([fault] if fault else []), *said]
 
     @property
@@ -157,9 +162,10 @@ class Study:
     def load(self, group: str = "performance") -> dict[str, xr.Dataset]:
         """cell_id -> a group of all its runs in memory, joined along `repeat`.
 
-        Shorter runs are padded with NaN, and `<name>_reason` says `run_ended`. A seed that appears twice in
-        a cell is an error: averaging over it would count one run twice. Cells without the group are left
-        out; notes (dimension `event`) stay with their run. A damaged run is an error: select the others.
+        Shorter runs are padded with NaN, and `<name>_reason` says `run_ended`; of a seed that was only probed less
+        often it says `not_recorded`. A seed that appears twice in a cell is an error: averaging over it would count
+        one run twice. Cells without the group are left out; notes (dimension `event`) stay with their run. A damaged
+        run is an error: select the others.
         """
         study = self.confirmed()
         for entry in study.entries:
@@ -194,7 +200,9 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
     owners = {run.path.name: run for run in runs if run.path.name in parts}
     add_visits(parts, owners, only is not None and VISIT in only)
     coordinates |= {VISIT} & {name for arrays in parts.values() for name in arrays}
-    arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates)
+    called = {name: run.recorder_of(group) for name, run in owners.items()}
+    steps = {name: run.last_step for name, run in owners.items()} if group.startswith("probes/") else {}
+    arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates, called, steps)
     dim = next((dim for dim in ("step", "snapshot") if dim in arrays), "")
     if dim:
         labels = np.asarray(arrays[dim][1])

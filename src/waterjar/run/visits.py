@@ -62,7 +62,7 @@ def visits_by_step(run: Run) -> dict[int, tuple[int, int]]:
 def _dims(run: Run) -> dict[str, str]:
     """Group -> the dimension that it grows along, of those that say which task was trained.
 
-    What a probe run recorded counts its own visits: /probes are asked only where there is nothing else.
+    Probe runs of earlier versions counted visits of their own: /probes are asked only where there is nothing else.
     """
     there = [group for group in run.groups if f"{group}/train_task_index" in run.nodes]
     there = [group for group in there if not group.startswith("probes/")] or there

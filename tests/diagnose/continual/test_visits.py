@@ -58,7 +58,7 @@ class TestFourVisits:
 
     def test_rows_say_task_and_visit(self, found: xr.Dataset) -> None:
         assert found["train_task"].values.tolist() == [0, 1, 2, 3] == found["eval_task"].values.tolist()
-        named = ["x", "y", "x, visit 2", "y, visit 2"]
+        named = ["x", "y", "x (2nd time)", "y (2nd time)"]
         assert found["train_visit"].values.tolist() == named == found["eval_visit"].values.tolist()
         assert found["order_note"].values.tolist() == ["trained again, one row per visit: x, y, x, y"]
         assert found["n_tasks"].values.tolist() == [2] and found["tasks"].values.tolist() == ["x, y"]
@@ -115,13 +115,13 @@ class TestFourVisits:
         for name, at_end in (("average_accuracy", 0.725), ("backward_transfer", -0.5), ("forgetting", 0.5)):
             ((_, made),) = over_steps(study, name, {})
             assert made.values[0, -1] == pytest.approx(at_end)
-        assert made.train_task == ["x", "x", "y", "y", "x, visit 2", "x, visit 2", "y, visit 2", "y, visit 2"]
+        assert made.train_task == ["x", "x", "y", "y", "x (2nd time)", "x (2nd time)", "y (2nd time)", "y (2nd time)"]
         # in visit 2 the task that counts is y: .8 at the end of its visit, .75 and .7 now; then x, from 1
         np.testing.assert_allclose(made.values[0, 2:], [0.2, 0.3, 0.05, 0.1, 0.6, 0.5], atol=1e-12)
         ((_, own),) = of_own_task(study, {})
         np.testing.assert_allclose(own.values[0], [0.9, 0.8, 1.0, 0.95])
         ((_, ends),) = ends_of_tasks(study, {})
-        assert ends.train_tasks == ["x", "y", "x, visit 2", "y, visit 2"] and ends.eval_tasks == ["x", "y"]
+        assert ends.train_tasks == ["x", "y", "x (2nd time)", "y (2nd time)"] and ends.eval_tasks == ["x", "y"]
         np.testing.assert_allclose(ends.values[0], [[0.9, 0.5], [0.6, 0.8], [1.0, 0.7], [0.5, 0.95]])
 
     def test_the_form_of_the_seed_has_no_place_for_it(self, found: xr.Dataset) -> None:
@@ -142,7 +142,7 @@ class TestThreeVisits:
     def test_joint_training_in_between_is_no_row(self, tmp_path: Path) -> None:
         steps = [("x", 0, 1, [0.9, 0.5]), ("joint", 1, 1, [0.8, 0.8]), ("x", 2, 1, [1.0, 0.6]), ("y", 3, 1, [0.7, 0.9])]
         found = measure(record(tmp_path / "run", steps))
-        assert found["train_visit"].values.tolist() == ["x", "x, visit 2", "y"]
+        assert found["train_visit"].values.tolist() == ["x", "x (2nd time)", "y"]
         assert found["train_task"].values.tolist() == [0, 2, 1]
         assert pairs(found, "max_dip") == pytest.approx({(2, 1): 0.6})
         assert float(found["backward_transfer"][0]) == pytest.approx(-0.3)
@@ -160,7 +160,7 @@ class TestThreeVisits:
 class TestTheSameTaskAtOnce:
     def test_two_visits_of_one_task(self, tmp_path: Path) -> None:
         found = measure(record(tmp_path / "run", XX))
-        assert found["train_visit"].values.tolist() == ["x", "x, visit 2"]
+        assert found["train_visit"].values.tolist() == ["x", "x (2nd time)"]
         assert float(found["learning_accuracy"][0]) == pytest.approx((0.8 + 0.9) / 2)
         assert float(found["average_accuracy"][0]) == pytest.approx(0.9)
         assert float(found["worst_case_accuracy"][0]) == pytest.approx(0.9)
@@ -193,7 +193,7 @@ class TestSchema1:
                 recorder.log(train_task="x", epoch=2, performance={"accuracy": [0.9, 0.5]})
         without_visits(tmp_path / "old")
         new, old = (measure(waterjar.open_run(tmp_path / name)) for name in ("new", "old"))
-        assert new["train_visit"].values.tolist() == ["x", "x, visit 2"]
+        assert new["train_visit"].values.tolist() == ["x", "x (2nd time)"]
         xr.testing.assert_identical(old.drop_attrs(deep=False), new.drop_attrs(deep=False))
 
     def test_beside_a_run_of_schema_2(self, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ class TestSchema1:
             record(folder / f"run{seed}", steps, seeds=[seed])
         without_visits(folder / "run1")
         found = measure(waterjar.open_study(folder))
-        assert found["train_visit"].values.tolist() == ["x", "y", "x, visit 2", "y, visit 2"]
+        assert found["train_visit"].values.tolist() == ["x", "y", "x (2nd time)", "y (2nd time)"]
         assert found["backward_transfer"].values[0, [0, 2]] == pytest.approx([-0.5, -0.5])
         assert why(found.isel(seed=[1]), "backward_transfer") == ["run_ended"]
 
@@ -214,7 +214,7 @@ def test_cells_with_other_visits_stand_side_by_side(tmp_path: Path) -> None:
     result = diagnose(waterjar.open_study(folder), only=["continual"])
     found = result.results["continual"]
     assert found["train_task"].values.tolist() == [0, 1, 2, 3]
-    assert found["train_visit"].values.tolist() == ["x", "y", "x, visit 2", "y, visit 2"]
+    assert found["train_visit"].values.tolist() == ["x", "y", "x (2nd time)", "y (2nd time)"]
     by_name = found.assign_coords(cell=found["name"].values)["remembering"].isel(seed=0)
     assert float(by_name.sel(cell="sgd", train_task=1, eval_task=0)) == pytest.approx(-0.6)
     assert float(by_name.sel(cell="er", train_task=3, eval_task=2)) == pytest.approx(-1.0)

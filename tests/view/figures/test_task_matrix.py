@@ -89,8 +89,13 @@ def test_a_column_for_every_visit(tmp_path: Path) -> None:
             recorder.log(train_task=task, epoch=1, performance={"accuracy": row})
     run = waterjar.open_run(tmp_path / "run")
     table = figures.data("task_matrix", run)
-    assert table["train_task"].tolist()[::2] == ["x", "y", "x, visit 2", "y, visit 2"]
+    assert table["train_task"].tolist()[::2] == ["x", "y", "x (2nd time)", "y (2nd time)"]
     panel = figures.draw("task_matrix", run).axes[0]
     np.testing.assert_allclose(np.asarray(panel.images[0].get_array()), again.T)
-    assert [label.get_text() for label in panel.get_xticklabels()] == ["x", "y", "x, visit 2", "y, visit 2"]
+    assert [label.get_text() for label in panel.get_xticklabels()] == [
+        "x",
+        "y",
+        "x (2nd time)",
+        "y (2nd time)",
+    ]
     assert [label.get_text() for label in panel.get_yticklabels()] == ["x", "y"]

@@ -87,7 +87,7 @@ def measure(
 
     A task that is trained again (x, y, x, y) has one row per visit: `train_task` and `eval_task` run over visits, which
     are never merged. The first visit of a task has the task's label, each further one adds the number of tasks, and
-    `train_visit` and `eval_visit` name them ("x, visit 2"). What was learned in a visit is followed until its task is
+    `train_visit` and `eval_visit` name them ("x (2nd time)"). What was learned in a visit is followed until its task is
     visited again; every metric says what it is over then. Where no task is trained again, a visit is a task.
 
     Metrics with more than one number per repeat have `<name>_mean`, their mean over tasks, `<name>_n`, how many values
@@ -134,5 +134,5 @@ FAMILY = Family(
     Cell,
     measure,
     dims=("train_task", "eval_task"),
-    version=4,
+    version=5,
 )

@@ -67,7 +67,7 @@ def data(
     interval.
 
     `tasks` keeps only steps in which one of them was trained. A task that is trained again is a `train_task` for every
-    visit: "x, visit 2".
+    visit: "x (2nd time)".
     """
     study = study_of(source, "learning_curves shows what was recorded")
     names = cell_labels(study)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from waterjar.diagnose.over_seeds import mean_table
 from waterjar.diagnose.result import UNDEFINED
+from waterjar.diagnose.training_order import is_further_visit
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import TaskMarks, band_note, boundary_entry, draw_curve, mark_tasks, say, task_marks
@@ -132,7 +133,7 @@ def metric_traces(
 def _panel(ax: Axes, part: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> TaskMarks:
     """The lines of one metric; what is known of its task boundaries is given back."""
     axis = part["axis"].iloc[0] if len(part) else EPOCH
-    again = axis == TASK and any(", visit " in name for name in part["train_task"])
+    again = axis == TASK and any(map(is_further_visit, part["train_task"]))
     ax.set_xlabel("task, further visits behind" if again else _AXES[axis])
     for cell, of_cell in part.groupby("cell", sort=False):
         if of_cell["mean"].notna().any():

@@ -37,7 +37,7 @@ def data(
 
     `variable` and `eval_sets` are those of the continual family where they are not given: as it was measured, as the
     study declares them, or accuracy, on one set per task. Joint training has one train task, "joint"; a task that
-    is trained again is one for every visit ("x, visit 2").
+    is trained again is one for every visit ("x (2nd time)").
     """
     study = study_of(source, "task_matrix shows recorded accuracies")
     used = settings_used(source, "continual")
