@@ -82,7 +82,8 @@ def compare_cells(
     table["missing"] = [_why(rows, line.metric, line.group) for line in table.itertuples()]
     hashes = diagnosis.roots
     table["roots"] = [
-        " ".join(hashes[key][:12] for key in sorted(hashes) if shown[key[0]] == group) for group in table.group
+        " ".join(one[:12] for key in sorted(hashes) if shown[key[0]] == group for one in hashes[key].split())
+        for group in table.group
     ]
     order = {name: i for i, name in enumerate(names)}
     table = table.iloc[

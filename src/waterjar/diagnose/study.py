@@ -55,9 +55,13 @@ class Diagnosis:
 
     @property
     def roots(self) -> dict[tuple[str, int], str]:
-        """(cell, seed) -> the root hash of its run, or `unsealed`."""
+        """(cell, seed) -> the root hash of its run, or `unsealed`; behind a space that of each of its probe runs."""
         return {
-            (entry.cell_id, seed): entry.root_hash or "unsealed" for entry in self.study.entries for seed in entry.seeds
+            (entry.cell_id, seed): " ".join(
+                one.root_hash or "unsealed" for one in (entry, *self.study.probes_of(entry)) if seed in one.seeds
+            )
+            for entry in self.study.entries
+            for seed in entry.seeds
         }
 
     def settings(self, family: str) -> dict[str, Any]:
