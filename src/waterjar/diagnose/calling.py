@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -71,8 +71,7 @@ class ReadOnly:
                     self._lock(new)
 
     def _lock(self, given: Any) -> None:
-        kind: Hashable = type(given)
-        sort = _sort(kind)
+        sort = _sort(type(given))  # type: ignore[arg-type] # every type is hashable
         if sort == "array":
             given.setflags(write=False)
         elif sort != "" and id(given) not in self._seen:
@@ -88,7 +87,7 @@ class ReadOnly:
 
 
 @functools.cache
-def _sort(kind: Any) -> str:
+def _sort(kind: type) -> str:
     """What is done with objects of a type; nothing where it is empty."""
     if issubclass(kind, np.ndarray):
         return "array"

@@ -137,6 +137,12 @@ class Shelf:
         _FAULTS[part] = why
         return PartError(f"{self.what} '{part.name}' ({part.entry}, of {part.origin}) cannot be used: {why}")
 
+    def calling(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Around a call of a part: whatever one from outside raises becomes one error that names it and its package."""
+        part = None if name in self.ours else self.outside().get(name)
+        origin = "" if part is None else part.origin
+        return blamed(f"{self.what} '{name}' of {origin}", origin)
+
     def module(self, name: str) -> ModuleType:
         """Import a part by its name, or say which there are, or why this one cannot be used."""
         self.check(name)
