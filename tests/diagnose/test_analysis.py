@@ -394,3 +394,13 @@ def test_a_setting_that_is_tried_is_not_given_too(folder: Path) -> None:
         app, ["sensitivity", str(folder), "--metric", "pd", "--over", "threshold", "--values", "0.4,0.5"]
     )
     assert "threshold 0.5" not in shown.stderr and "window 1" in shown.stderr
+
+
+def test_why_there_is_nothing_to_compare_by_is_said(tmp_path: Path) -> None:
+    """Sets that are a plain list belong to no task: then no metric of tasks has a value."""
+    for name in ("a", "b"):
+        with waterjar.Recorder(tmp_path / name, {"learner": name}, seeds=[1], eval_sets=["test"]) as recorder:
+            recorder.log(epoch=1, performance={"accuracy": [0.5]})
+    found = diagnose(waterjar.open_study(tmp_path), families=["continual"])
+    with pytest.raises(waterjar.WaterjarError, match=r"average_accuracy.*: no_eval_set \(no evaluation set belongs to"):
+        compare_cells(found)

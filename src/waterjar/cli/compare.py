@@ -264,7 +264,8 @@ def _latex(compared: pd.DataFrame, found: Diagnosis) -> str:
 
     costs, rows = _rows(compared)
     lines = [[find_metric(name).symbol or name, *shown] for name, *shown in rows]
-    roots = [f"% {entry.root_hash or 'unsealed'}  {visible(entry.name)}\n" for entry in found.study.entries]
+    runs = [one for entry in found.study.entries for one in (entry, *found.study.probes_of(entry))]
+    roots = [f"% {entry.root_hash or 'unsealed'}  {visible(entry.name)}\n" for entry in runs]
     return (
         latex_table([*_HEADER, *costs], lines)
         + "% made by waterjar from the runs with these root hashes\n"

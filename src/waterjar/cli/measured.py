@@ -188,7 +188,7 @@ def warnings_of(diagnosis: Diagnosis, over: str = "") -> list[str]:
             lines.append(f"{len(names)} of {len(diagnosis.seals)} runs: {words}: {_few(names)}")
     lines += undeclared_runs(diagnosis.study)
     lines += [f"{family}: not measured: {why}" for family, why in diagnosis.passed_over.items()]
-    lines += [f"{name}: {note}" for name, note in diagnosis.notes()]
+    lines += [f"{name}: {note}" for name, note in (*diagnosis.notes(), *diagnosis.out_of_range())]
     return [*lines, *diagnosis.changed_settings(but=over)]
 
 

@@ -27,6 +27,7 @@ from waterjar.diagnose.registry import Family, Metric
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
 from waterjar.run.disk import write_file
+from waterjar.run.shelf import PartError
 from waterjar.run.store import PRIVATE
 
 FOLDER = ".waterjar/diagnostics"
@@ -73,7 +74,8 @@ def cached(
     """The result of a unit and where it came from: `cached`, `new`, or why something was computed again.
 
     `runs` has the fingerprints of the unit's runs by name, `folder` is the directory above them. `compute` is called
-    with the metrics that are wanted and what is there of the others. A refusal (a WaterjarError) is kept like a result.
+    with the metrics that are wanted and what is there of the others. A refusal (a WaterjarError) is kept like a result;
+    what a metric from outside fails with is not, nor does it cost what is kept: its package may be put right, or go.
     """
     made_of = _made_of(family, unit, runs)
     tag = hashlib.sha256(json.dumps([unit.name, dump(settings)], sort_keys=True).encode()).hexdigest()[:16]
@@ -96,6 +98,8 @@ def cached(
         return found, "cached"
     try:
         result = compute(stale, found)
+    except PartError:
+        raise
     except WaterjarError as error:
         with contextlib.suppress(WaterjarError):
             write_file(folder / key, _pack(xr.Dataset(), {**made_of, "refused": str(error)}), sync=False)

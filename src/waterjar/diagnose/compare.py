@@ -9,9 +9,10 @@ import pandas as pd
 
 from waterjar.diagnose.analysis import Tests
 from waterjar.diagnose.baseline import default_baseline, find_baselines
-from waterjar.diagnose.registry import find_metric
+from waterjar.diagnose.registry import find_metric, metrics
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
+from waterjar.run.schema import MEANINGS
 from waterjar.stats.corrections import correct
 from waterjar.stats.table import compare_many
 
@@ -38,7 +39,7 @@ def compare_cells(
     study, how = diagnosis.study, tests or diagnosis.analysis.test_settings
     names = main_metrics(diagnosis, how) if names is None else list(dict.fromkeys(names))
     if not names:
-        why = "; ".join(f"{family}: {text}" for family, text in diagnosis.passed_over.items())
+        why = "; ".join([*(f"{name}: {text}" for name, text in diagnosis.passed_over.items()), *_valueless(diagnosis)])
         raise WaterjarError(f"nothing to compare by: {why or 'no metric has a value'}. Name some metrics")
     relative = [name for name in names if find_metric(name).relative]
     if relative and not how.paired:
@@ -82,7 +83,8 @@ def compare_cells(
     table["missing"] = [_why(rows, line.metric, line.group) for line in table.itertuples()]
     hashes = diagnosis.roots
     table["roots"] = [
-        " ".join(hashes[key][:12] for key in sorted(hashes) if shown[key[0]] == group) for group in table.group
+        " ".join(one[:12] for key in sorted(hashes) if shown[key[0]] == group for one in hashes[key].split())
+        for group in table.group
     ]
     order = {name: i for i, name in enumerate(names)}
     table = table.iloc[
@@ -96,6 +98,17 @@ def compare_cells(
 def main_metrics(diagnosis: Diagnosis, tests: Tests) -> list[str]:
     """What is compared where nobody names any: the few that matter; without pairs, none that is a difference itself."""
     return [name for name in diagnosis.main_metrics() if tests.paired or not find_metric(name).relative]
+
+
+def _valueless(diagnosis: Diagnosis) -> list[str]:
+    """Why the metrics that matter have no value, of the families that were measured; a line for each reason."""
+    told: dict[str, list[str]] = {}
+    for name, metric in metrics().items():
+        if metric.matters and metric.family in diagnosis.results:
+            rows = diagnosis.table([name]) if metric.scalar in diagnosis.results[metric.family] else pd.DataFrame()
+            for reason in dict.fromkeys(rows["reason"]) if len(rows) and rows["value"].isna().all() else ():
+                told.setdefault(str(reason), []).append(name)
+    return [f"{', '.join(names)}: {reason} ({MEANINGS[reason]})" for reason, names in told.items()]
 
 
 def _with_budgets(notes: Mapping[str, str], found: Mapping[str, str | None], diagnosis: Diagnosis) -> dict[str, str]:

@@ -6,7 +6,6 @@ made of; `Loaded.inputs` hands them out, each with its place along the dimension
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ import xarray as xr
 
 from waterjar.diagnose.analysis import Analysis, analysis_of
 from waterjar.diagnose.baseline import find_baselines
+from waterjar.diagnose.calling import ReadOnly, compute, named
 from waterjar.diagnose.labelled import join_runs, side_by_side, stamp, variable
 from waterjar.diagnose.pieces import PieceRunner
 from waterjar.diagnose.registry import Family, Metric
@@ -230,9 +230,11 @@ def measure_unit(
     sizes = loaded.sizes
     tables: dict[str, Table] = {}
     for given, place in loaded.inputs(readers.keys()):
+        kept = ReadOnly(given)
         for metric in readers.get(type(given), ()):
-            with _named(metric):
-                got = metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
+            with named(metric):
+                got = compute(metric, given, settings)
+                kept.check()
                 result, beside = got if isinstance(got, tuple) else (got, {})
                 for name, one in {metric.name: result, **beside}.items():
                     if one is None and (metric.optional or name != metric.name):
@@ -242,8 +244,8 @@ def measure_unit(
                     if not isinstance(one, Result):
                         raise WaterjarError(f"expected a Result, and it gave {type(one).__name__}")
                     tables[name].put(place, one)
-    kept = family.metrics.keys() - {metric.name for metric in metrics}
-    found: Variables = {} if before is None else _of_metrics(before, kept)
+    others = family.metrics.keys() - {metric.name for metric in metrics}
+    found: Variables = {} if before is None else _of_metrics(before, others)
     for metric in metrics:
         if metric.name not in tables:
             if metric.optional:
@@ -261,26 +263,6 @@ def measure_unit(
     found |= loaded.close(found)
     coordinates = {name: found.pop(name) for name in list(found) if found[name].dims == (name,)}
     return xr.Dataset(found, {**coordinates, **loaded.coordinates}, loaded.about)
-
-
-@contextlib.contextmanager
-def _named(metric: Metric) -> Iterator[None]:
-    """Name the metric that an error comes from: in its words where they are for a person, else in a note on it."""
-    note = note_of(metric)
-    try:
-        yield
-    except Exception as error:
-        if type(error) is WaterjarError:  # of the others the type says more, as of a run that is damaged
-            named = WaterjarError(f"{note}: {error}")
-            named.add_note(note)
-            raise named from error
-        error.add_note(note)
-        raise
-
-
-def note_of(metric: Metric) -> str:
-    """What stands as a note on every error that comes from a metric."""
-    return f"metric '{metric.name}'"
 
 
 def _dims_of(metric: Metric, name: str) -> tuple[str, ...]:

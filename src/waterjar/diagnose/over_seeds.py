@@ -81,28 +81,31 @@ def interval_of(metric: Metric, n: int) -> str:
     return "bca_expanded" if metric.interval == "auto" and n >= BCA_FROM else scale_of(metric.own_range)
 
 
-def interval_words(methods: Iterable[str], confidence: float = CONFIDENCE) -> str:
-    """The intervals of a table or figure in words, from how each was made (its column `interval`).
+def interval_words(methods: Iterable[str], confidence: float | Iterable[float] = CONFIDENCE) -> str:
+    """The intervals of a table or figure in words, from how each was made (its column `interval`), and at which level.
 
     >>> interval_words(["t"]), interval_words(["t_logit"], 0.9)
     ('95 % t interval', '90 % t interval on the logit scale')
     >>> interval_words(["t", "t_logit", "t_log"])
     '95 % t interval (of bounded values on the logit scale, of positive values on the log scale)'
+    >>> interval_words(["t"], [0.95, 0.9, 0.95])
+    '90 or 95 % t interval'
     """
     used = [name for name in INTERVALS if name in set(methods)] or ["t"]
-    level = f"{100 * confidence:g} %"
+    levels = {confidence} if isinstance(confidence, float) else set(confidence)
+    level = " or ".join(f"{100 * one:g}" for one in sorted(levels)) + " %"
     if len(used) == 1:
         return f"{level} {INTERVALS[used[0]]}"
     return f"{level} t interval ({', '.join(text for name, text in _SCALES.items() if name in used)})"
 
 
-def band_words(band: str, methods: Iterable[str]) -> str:
+def band_words(band: str, methods: Iterable[str], confidence: float | Iterable[float] = CONFIDENCE) -> str:
     """What a band around a mean is: `interval`, made in these ways, `std` or `range`.
 
     >>> band_words("interval", ["t_logit", ""]), band_words("std", [])
     ('95 % t interval on the logit scale', 'standard deviation')
     """
-    return interval_words(methods) if band == "interval" else BANDS[band]
+    return interval_words(methods, confidence) if band == "interval" else BANDS[band]
 
 
 def recorded_range(variable: str) -> tuple[float, float]:
@@ -135,11 +138,12 @@ def mean_table(
     *,
     band: str = "interval",
     within: tuple[float, float] = UNBOUNDED,
+    confidence: float = CONFIDENCE,
 ) -> pd.DataFrame:
     """Of values (repeat, x), one row per x: mean, low, high, n, reason, interval.
 
-    `band` is interval, std or range. An interval does not leave `within`, where the values cannot, and `interval` says
-    how it was made; it is empty of another band, and where there is none.
+    `band` is interval (at the level `confidence`), std or range. An interval does not leave `within`, where the values
+    cannot, and `interval` says how it was made; it is empty of another band, and where there is none.
 
     The mean of fewer repeats would jump where one of them ends: where a repeat lacks a value there is none, and
     `reason` counts why. One repeat has no band: its bounds are NaN.
@@ -154,7 +158,7 @@ def mean_table(
     if complete.any():
         mean[complete] = values[:, complete].mean(axis=0)
     if complete.any() and len(values) > 1:
-        low[complete], high[complete] = _bounds(values[:, complete], band, within)
+        low[complete], high[complete] = _bounds(values[:, complete], band, within, confidence)
     reasons = [""] * values.shape[1]
     for i in np.flatnonzero(~complete):
         gone = [2] * int((~there[:, i]).sum()) if codes is None else codes[~there[:, i], i].tolist()
@@ -166,13 +170,13 @@ def mean_table(
     return pd.DataFrame(columns)
 
 
-def _bounds(values: Floats, band: str, within: tuple[float, float]) -> tuple[Floats, Floats]:
+def _bounds(values: Floats, band: str, within: tuple[float, float], confidence: float) -> tuple[Floats, Floats]:
     if band == "range":
         return values.min(axis=0), values.max(axis=0)
     if band == "std":
         mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
         return mean - spread, mean + spread
-    return ranged_bounds(values.T, CONFIDENCE, within)
+    return ranged_bounds(values.T, confidence, within)
 
 
 def seed_variables(metric: Metric, values: xr.Variable, codes: np.ndarray, confidence: float) -> dict[str, xr.Variable]:

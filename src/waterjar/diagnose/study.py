@@ -27,6 +27,7 @@ from waterjar.errors import WaterjarError
 from waterjar.run.root import DamagedError
 from waterjar.run.schema import REASONS
 from waterjar.run.study import Study
+from waterjar.stats.intervals import beyond
 
 _OF_LOSSES = ("long_name", "direction", "units")
 """What a result may say of a metric otherwise than its declaration, which is that of accuracies."""
@@ -55,9 +56,13 @@ class Diagnosis:
 
     @property
     def roots(self) -> dict[tuple[str, int], str]:
-        """(cell, seed) -> the root hash of its run, or `unsealed`."""
+        """(cell, seed) -> the root hash of its run, or `unsealed`; behind a space that of each of its probe runs."""
         return {
-            (entry.cell_id, seed): entry.root_hash or "unsealed" for entry in self.study.entries for seed in entry.seeds
+            (entry.cell_id, seed): " ".join(
+                one.root_hash or "unsealed" for one in (entry, *self.study.probes_of(entry)) if seed in one.seeds
+            )
+            for entry in self.study.entries
+            for seed in entry.seeds
         }
 
     def settings(self, family: str) -> dict[str, Any]:
@@ -101,6 +106,25 @@ class Diagnosis:
                     for cell, found in zip(result["name"].values, result[key].values, strict=True):
                         said |= {(str(cell), str(note)): None for note in np.atleast_1d(found) if note}
         return list(said)
+
+    def out_of_range(self, family: str | None = None) -> list[tuple[str, str]]:
+        """(name of a cell, which values leave the range that their metric declares); of one family, or of all.
+
+        The range is not theirs then, whoever is wrong: their interval is the plain t, also where all seeds agree.
+        """
+        said = []
+        for name, metric in metrics().items():
+            result = self.results.get(metric.family)
+            if result is None or metric.scalar not in result or family not in (None, metric.family):
+                continue
+            within = self.declared(name).own_range
+            ends = f"[{within[0]:g}, {within[1]:g}]"
+            rows = result[metric.scalar].transpose("cell", "seed").values
+            for cell, values in zip(result["name"].values, rows, strict=True):
+                outside, there = int(beyond(values, within).sum()), int((~np.isnan(values)).sum())
+                if outside:
+                    said.append((str(cell), f"{outside} of {there} values of {name} lie outside of {ends}"))
+        return said
 
     def plain(self, rows: pd.DataFrame | None = None) -> dict[str, Any]:
         """All of it as plain data for JSON; `rows` are those of `table` that are wanted."""

@@ -13,6 +13,7 @@ each shelf has to have.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -136,6 +137,12 @@ class Shelf:
         _FAULTS[part] = why
         return PartError(f"{self.what} '{part.name}' ({part.entry}, of {part.origin}) cannot be used: {why}")
 
+    def calling(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Around a call of a part: whatever one from outside raises becomes one error that names it and its package."""
+        part = None if name in self.ours else self.outside().get(name)
+        origin = "" if part is None else part.origin
+        return blamed(f"{self.what} '{name}' of {origin}", origin)
+
     def module(self, name: str) -> ModuleType:
         """Import a part by its name, or say which there are, or why this one cannot be used."""
         self.check(name)
@@ -223,6 +230,23 @@ SHELVES: dict[str, Shelf] = {
     )
 }
 """The shelves that are open to other packages. A new one is a line here, and a word in docs/parts.md."""
+
+
+@contextlib.contextmanager
+def blamed(what: str, origin: str) -> Iterator[None]:
+    """Make one `PartError` of whatever a part from outside raises while it is called; `what` names it and its package.
+
+    Without an `origin`, which is its package, the part is ours, and an error that is not in words is a fault of ours:
+    it stays as it is. So does what is in words already.
+    """
+    try:
+        yield
+    except (WaterjarError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:  # another's file: whatever it raises is a fault of that file
+        if not origin:
+            raise
+        raise PartError(f"{what} failed: {type(error).__name__}: {error}") from error
 
 
 def from_outside(names: Mapping[str, Iterable[str]]) -> list[Part]:

@@ -157,7 +157,15 @@ class Study:
         from waterjar.run.query import parse  # noqa: PLC0415 - the query language imports Entry
 
         test = parse(condition) if isinstance(condition, str) else condition
-        return Study(self.path, [entry for entry in self.entries if test(entry)], self._opened, self.probe_runs)
+        return self.without([entry.name for entry in self.entries if not test(entry)])
+
+    def without(self, names: Collection[str]) -> Study:
+        """The same without some runs, which take their probe runs with them, or without some probe runs."""
+        kept = [entry for entry in self.entries if entry.name not in names]
+        there = {entry.root_hash for entry in kept}
+        gone = {entry.root_hash for entry in self.entries} - there
+        probes = [one for one in self.probe_runs if one.name not in names and one.source not in gone]
+        return Study(self.path, kept, self._opened, probes)
 
     def load(self, group: str = "performance") -> dict[str, xr.Dataset]:
         """cell_id -> a group of all its runs in memory, joined along `repeat`.

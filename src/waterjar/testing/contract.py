@@ -19,8 +19,9 @@ import numpy as np
 from pydantic import BaseModel
 
 from waterjar.diagnose.analysis import analysis_of
+from waterjar.diagnose.calling import note_of
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.measuring import METRIC, Unit, measure_unit, note_of, units_of
+from waterjar.diagnose.measuring import METRIC, Unit, measure_unit, units_of
 from waterjar.diagnose.registry import Family, Metric, families, find_metric, metrics
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.settings import dump
@@ -71,6 +72,8 @@ def check_metric(
     except ContractError:
         raise
     except Exception as error:
+        if isinstance(error.__cause__, ContractError):  # of a metric from outside, named as any error of it is
+            raise error.__cause__ from None
         what = f"it could not be measured: {type(error).__name__}: {error}"
         for other in family.metrics.values():
             if other is not declared and note_of(other) in getattr(error, "__notes__", ()):

@@ -199,7 +199,7 @@ def only_cells(diagnosis: Diagnosis, cells: Iterable[str]) -> Diagnosis:
             results[family] = result.isel(cell=here)
         else:
             passed_over[family] = f"{family}: nothing was measured of it"
-    names = {entry.name for entry in part.entries}
+    names = {entry.name for entry in (*part.entries, *part.probe_runs)}
     seals = {name: state for name, state in diagnosis.seals.items() if name in names}
     return replace(diagnosis, study=part, results=results, passed_over=passed_over, seals=seals)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from waterjar.diagnose.over_seeds import band_words
+from waterjar.diagnose.over_seeds import CONFIDENCE, band_words
 from waterjar.view.style import counted, labels
 
 if TYPE_CHECKING:
@@ -40,7 +40,12 @@ def draw_curve(ax: Axes, x: NDArray[Any], table: pd.DataFrame, style: Mapping[st
         ax.vlines(x[only], low[only], high[only], color=style["color"], linewidth=1.0)
 
 
-def band_note(repeats: set[int], band: str = "interval", methods: Iterable[str] = ("t",)) -> str | None:
+def band_note(
+    repeats: set[int],
+    band: str = "interval",
+    methods: Iterable[str] = ("t",),
+    confidence: float | Iterable[float] = CONFIDENCE,
+) -> str | None:
     """What the line and the band are, in short lines; None where there is no band. `methods` made its intervals.
 
     >>> band_note({3}), band_note({1})
@@ -48,7 +53,7 @@ def band_note(repeats: set[int], band: str = "interval", methods: Iterable[str] 
     """
     if not repeats - {0, 1}:
         return None
-    return textwrap.fill(f"mean and {band_words(band, methods)} of {counted(repeats, 'repeat')}", 90)
+    return textwrap.fill(f"mean and {band_words(band, methods, confidence)} of {counted(repeats, 'repeat')}", 90)
 
 
 def task_starts(x: NDArray[Any], tasks: Sequence[str]) -> list[tuple[float, str]]:

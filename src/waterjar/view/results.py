@@ -14,7 +14,7 @@ import xarray as xr
 from waterjar.diagnose.analysis import analysis_of, by_family
 from waterjar.diagnose.labelled import reasons_of, side_by_side
 from waterjar.diagnose.measuring import study_of as study_of_run
-from waterjar.diagnose.over_seeds import mean_table
+from waterjar.diagnose.over_seeds import CONFIDENCE, mean_table
 from waterjar.diagnose.registry import Family, find_family, find_metric
 from waterjar.diagnose.result import NO_RUN, NOT_RECORDED
 from waterjar.diagnose.settings import dump
@@ -117,6 +117,16 @@ def settings_used(source: Source, family: str) -> dict[str, Any]:
     return dump(analysis.settings_of(find_family(family)))
 
 
+def level_of(source: Source, family: str = "") -> float:
+    """The level of intervals that counts: a family's own, or that of the analysis (1 - alpha of its tests)."""
+    if isinstance(source, xr.Dataset):
+        return float(json.loads(source.attrs.get("settings", "{}")).get("confidence", CONFIDENCE))
+    if isinstance(source, Diagnosis):
+        return source.confidence(family)
+    analysis = analysis_of(study_of(source))
+    return float(analysis.settings.get(family, {}).get("confidence", analysis.confidence))
+
+
 def result_of(source: Source, family: str, settings: Mapping[str, Any]) -> xr.Dataset:
     """The result of a family: given as it is, taken from a diagnosis, or measured (of a study through its cache)."""
     if isinstance(source, xr.Dataset):
@@ -141,10 +151,11 @@ def _what(source: object) -> str:
 
 
 def roots_in(source: Source) -> list[str | None]:
-    """The root hashes of the runs that a source is made from."""
+    """The root hashes of the runs that a source is made from, and of their probe runs."""
     if isinstance(source, xr.Dataset):
         return list(json.loads(source.attrs.get("root_hashes", "{}")).values())
-    return [entry.root_hash for entry in study_of(source).entries]
+    study = study_of(source)
+    return [one.root_hash for entry in study.entries for one in (entry, *study.probes_of(entry))]
 
 
 def dataset_name(source: Source) -> str:
@@ -175,7 +186,7 @@ def repeats_of(one: xr.Dataset, name: str, *dims: str) -> tuple[Any, Any, Any]:
 
 
 def snapshot_table(
-    result: xr.Dataset, metrics: Sequence[str], *, layer: str | None, over: str, band: str
+    result: xr.Dataset, metrics: Sequence[str], *, layer: str | None, over: str, band: str, confidence: float
 ) -> pd.DataFrame:
     """Metrics over snapshots: one row per metric, cell and snapshot, with mean and band over repeats.
 
@@ -208,8 +219,11 @@ def snapshot_table(
                 "train_task": visit_names_of(one),
                 over: one[over].values.astype(float),
             }
-            parts.append(pd.DataFrame(about).join(mean_table(values, codes, band=band, within=within)))
-    return pd.concat(parts, ignore_index=True)
+            means = mean_table(values, codes, band=band, within=within, confidence=confidence)
+            parts.append(pd.DataFrame(about).join(means))
+    table = pd.concat(parts, ignore_index=True)
+    table.attrs = {"confidence": confidence}
+    return table
 
 
 def pick_layer(one: xr.Dataset, layer: str | None) -> tuple[xr.Dataset, str]:

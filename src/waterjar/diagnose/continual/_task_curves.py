@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from waterjar.diagnose.calling import worked_out
 from waterjar.diagnose.continual._arrays import Bools, learned, own_curves
 from waterjar.diagnose.continual._chance import above_chance
 from waterjar.diagnose.continual._integrate import integrate
@@ -80,17 +80,17 @@ class TaskCurves:
         """(repeat, train_task, eval_task): why the end of a curve is missing."""
         return self.network.end_reasons
 
-    @cached_property
+    @worked_out
     def ends(self) -> Floats:
         """(repeat, train_task, eval_task): raw, at the end of each task; of a loss with its sign turned."""
         return self.sign * self.network.ends
 
-    @cached_property
+    @worked_out
     def corrected(self) -> Floats:
         """(repeat, train_task, eval_task, epoch): above chance; a loss as it is."""
         return self._above_chance(self.raw, self.chance[:, None])
 
-    @cached_property
+    @worked_out
     def corrected_ends(self) -> Floats:
         """(repeat, train_task, eval_task): above chance at the end of each task; a loss as it is."""
         return self._above_chance(self.network.ends, self.chance)
@@ -105,7 +105,7 @@ class TaskCurves:
         """(repeat, train_task, eval_task): why `corrected_ends` are missing."""
         return self._or_chance(self.end_reasons)
 
-    @cached_property
+    @worked_out
     def integrated(self) -> Floats:
         """R (repeat, train_task, eval_task): above chance, integrated over the epochs of each train task."""
         if self._by_end:
@@ -117,7 +117,7 @@ class TaskCurves:
         """(repeat, train_task, eval_task): why R is missing; `final` needs the end alone."""
         return self.corrected_end_reasons if self._by_end else self.corrected_reasons
 
-    @cached_property
+    @worked_out
     def beside_expert(self) -> tuple[Floats, Codes]:
         """(repeat, task): each task's own R over the epochs that its expert has, and why it is missing.
 
@@ -129,7 +129,7 @@ class TaskCurves:
         own = np.where(self.epochs >= begin, own_curves(self.corrected), np.nan)
         return integrate(own, self.epochs, self.settings.integrator), learned(self.integrated_reasons)
 
-    @cached_property
+    @worked_out
     def expert_integrated(self) -> tuple[Floats, Codes]:
         """E (repeat, task): the experts, above chance, by the same integrator, and why they are missing.
 

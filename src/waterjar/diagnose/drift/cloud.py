@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from waterjar.diagnose.calling import worked_out
 from waterjar.diagnose.magnitude import in_range
 from waterjar.diagnose.representation import Representation
 from waterjar.diagnose.result import Result
@@ -30,7 +30,7 @@ class Cloud:
         shot = Representation.of(points)
         return cls(shot.features, shot.missing)
 
-    @cached_property
+    @worked_out
     def centred(self) -> NDArray[np.float64]:
         """Features minus their mean over samples; exactly 0 for a unit that never changes, however large it is.
 
@@ -43,7 +43,7 @@ class Cloud:
         apart -= apart.mean(axis=0)
         return apart
 
-    @cached_property
+    @worked_out
     def squares(self) -> NDArray[np.float64]:
         """Squared norm of every centred sample: the diagonal of the Gram matrix."""
         squares: NDArray[np.float64] = np.einsum("su,su->s", self.centred, self.centred)
@@ -60,12 +60,12 @@ class Cloud:
         samples, units = self.features.shape
         return bool(samples < units)
 
-    @cached_property
+    @worked_out
     def gram(self) -> NDArray[np.float64]:
         """Inner products of centred samples (sample, sample); asked for only if there are more units than samples."""
         return self.centred @ self.centred.T
 
-    @cached_property
+    @worked_out
     def factor(self) -> NDArray[np.float64]:
         """R (sample, sample) of centred = R^T Q^T: stands for the cloud, up to a rotation, in fewer dimensions."""
         (r,) = linalg.qr(self.centred.T, mode="r", check_finite=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from waterjar.diagnose.calling import worked_out
 from waterjar.diagnose.drift.classes import Classes
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.drift.linear_probe import linear_probe_accuracy
@@ -43,12 +43,12 @@ class LayerSnapshot:
     ridge: float
     """Penalty of the linear probe."""
 
-    @cached_property
+    @worked_out
     def classes(self) -> Classes | None:
         """Means by class; None where labels were not recorded."""
         return None if self.labels is None else Classes.of(self.cloud, self.labels)
 
-    @cached_property
+    @worked_out
     def probe_accuracy(self) -> Result:
         """Accuracy of a fresh linear probe (eval_set)."""
         return Result.stack([self._probe(rows) for rows in self.eval_sets.values()])

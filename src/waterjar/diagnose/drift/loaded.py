@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from waterjar.diagnose.calling import ReadOnly, compute, named
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.drift.inputs import NO_COMPARISON, Comparison, Curves, LayerSnapshot, Siblings
 from waterjar.diagnose.drift.run_snapshots import RunSnapshots
@@ -114,11 +115,14 @@ class LoadedCell(Loaded):
             if metric.input is Comparison:
                 if metric.name not in self.matrices:
                     self.matrices[metric.name] = Table(("repeat", "layer", "moment", "other_moment"), self.sizes)
-                given = {name: getattr(self.settings, name) for name in metric.takes}
                 for i, j in pairs:
-                    result = metric.compute(Comparison(clouds[i], clouds[j]), **given)
-                    self.matrices[metric.name].put((*place, i, j), result)
-                    self.matrices[metric.name].put((*place, j, i), result)
+                    with named(metric):
+                        given = Comparison(clouds[i], clouds[j])
+                        kept = ReadOnly(given)
+                        result = compute(metric, given, self.settings)
+                        kept.check()
+                        self.matrices[metric.name].put((*place, i, j), result)
+                        self.matrices[metric.name].put((*place, j, i), result)
 
     def _siblings(self, layer: str, k: int) -> tuple[Siblings, tuple[Any, ...]]:
         """Of the seeds of runs with that layer; None where it is not of the samples, or the snapshot, of the first."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from waterjar.diagnose.calling import worked_out
 from waterjar.diagnose.result import NEVER_REACHED, NOT_A_NUMBER, NOT_RECORDED, UNDEFINED, Codes, Floats, Result
 from waterjar.run.schema import ABSENT
 
@@ -40,12 +40,12 @@ class History:
     ended: int
     """Why nothing is known of the repeat as a whole, as a code: it ended early; else 0."""
 
-    @cached_property
+    @worked_out
     def answers(self) -> Answers:
         """(evaluation, example): those that count."""
         return np.where(self.counts, self.correct, np.uint8(ABSENT))
 
-    @cached_property
+    @worked_out
     def reasons(self) -> Codes:
         """(example,): why nothing can be said of an example; 0 where something can.
 
@@ -58,7 +58,7 @@ class History:
         codes = np.where(self.counts.any(0), codes, UNDEFINED)
         return np.where(self.ended, self.ended, codes).astype(np.uint8)
 
-    @cached_property
+    @worked_out
     def ever_right(self) -> Bools:
         """(example,): whether an answer that counts was right."""
         found: Bools = (self.answers == 1).any(0)

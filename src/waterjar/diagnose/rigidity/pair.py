@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from waterjar.diagnose.calling import worked_out
 from waterjar.diagnose.result import NO_BASELINE, NOT_A_NUMBER, Codes, Result
 from waterjar.diagnose.rigidity.curves import Crossing, first_epoch_at, trailing_mean
 from waterjar.diagnose.rigidity.side import Side, checkpoint_rows, for_seeds
@@ -63,7 +63,7 @@ class Pair:
         differ = all(map(math.isfinite, both)) and not math.isclose(*both, rel_tol=1e-9)
         return both if differ else None
 
-    @cached_property
+    @worked_out
     def at_threshold(self) -> tuple[Crossing, Crossing]:
         """E of learner and baseline at the threshold of the settings, (repeat,) each."""
         own, other = self.crossings(self.settings.threshold)

@@ -39,15 +39,27 @@ def export_as(name: str, study: Study, out: Path, settings: Mapping[str, object]
     """Write the runs of a study in a format."""
     write = _function(name, "export_runs", "written")
     if hasattr(SHELF.module(name), "Settings"):
-        return write(study, out, SHELF.parse(name, settings or {}))
+        parsed = SHELF.parse(name, settings or {})
+        with SHELF.calling(name):
+            return _made(write(study, out, parsed))
     if settings:
         raise WaterjarError(f"format '{name}' has no settings, and {', '.join(settings)} is given")
-    return write(study, out, None)
+    with SHELF.calling(name):
+        return _made(write(study, out, None))
 
 
 def import_from(name: str, path: Path, out: Path) -> list[Made]:
     """Make runs of a file, or a folder, in a format."""
-    return _function(name, "import_runs", "read")(path, out)
+    read = _function(name, "import_runs", "read")
+    with SHELF.calling(name):
+        return _made(read(path, out))
+
+
+def _made(told: list[Made]) -> list[Made]:
+    """What a format told, looked at where its package can be named."""
+    if not isinstance(told, list) or not all(isinstance(one, Made) for one in told):
+        raise TypeError(f"expected a list of Made, and it gave {told!r}")
+    return told
 
 
 def _function(name: str, function: str, done: str) -> Callable[..., list[Made]]:

@@ -71,7 +71,10 @@ def data(name: str, source: "Source", **settings: Any) -> "pd.DataFrame":
     """The numbers behind a figure, as a tidy table."""
     function = _module(name).data
     _check(name, function, settings)
-    found: pd.DataFrame = function(source, **settings)
+    with SHELF.calling(name):
+        found: pd.DataFrame = function(source, **settings)
+        if not hasattr(found, "columns"):
+            raise TypeError(f"expected a DataFrame, and its data gave {type(found).__name__}")
     return found
 
 
@@ -79,7 +82,12 @@ def draw(name: str, source: "Source", **settings: Any) -> "Figure":
     """Draw a figure by its name."""
     function = getattr(_module(name), name)
     _check(name, function, settings)
-    drawn: Figure = function(source, **settings)
+    with SHELF.calling(name):
+        drawn: Figure = function(source, **settings)
+        if not hasattr(drawn, "savefig"):
+            raise TypeError(f"expected a Figure, and it gave {type(drawn).__name__}")
+        if name not in SHELF.ours:  # some of what is wrong shows when it is laid out: here its package can be named
+            drawn.draw_without_rendering()
     return drawn
 
 

@@ -49,7 +49,9 @@ def draw_stack(
             say(ax, "; ".join(why[:3]) or "no snapshot")
             ax.set_yticks([])
     panels[-1].set_xlabel(over.replace("_", " "))
-    note = band_note(set(table.loc[table["mean"].notna(), "n"]), band, table["interval"].fillna(""))
+    note = band_note(
+        set(table.loc[table["mean"].notna(), "n"]), band, table["interval"].fillna(""), table.attrs["confidence"]
+    )
     handles = {label: handle for ax in panels for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     named = {**handles, **boundary_entry(tasks)} if len(cells) > 1 else {}
     note = "\n".join(text for text in (note, tasks.note, _absent(table, shown_as)) if text)

@@ -32,14 +32,19 @@ _UNITS = {"flops": "floating-point operations"}
 
 
 def data(
-    source: Source, *, cost: str = "seconds", accuracy: str | None = None, confidence: float = 0.95, **settings: Any
+    source: Source,
+    *,
+    cost: str = "seconds",
+    accuracy: str | None = None,
+    confidence: float | None = None,
+    **settings: Any,
 ) -> pd.DataFrame:
     """One row per cell and seed: cell, seed, cost and accuracy of the seed with their reasons, and of the cell
     cost_mean, cost_low, cost_high, cost_n, cost_interval (how they were made), accuracy_mean and so on; cost_metric
     and accuracy_metric name them.
 
     `cost` is a metric of the cost family; `accuracy` any metric, by default average_accuracy, or patched_accuracy where
-    the first has no value. `settings` go to the families.
+    the first has no value. `confidence` is by default the level of each one's family. `settings` go to the families.
     """
     if find_metric(cost).family != "cost":
         raise WaterjarError(f"cost={cost}: expected a metric of the cost family, such as seconds or flops")
@@ -47,15 +52,19 @@ def data(
     diagnosis = diagnosis_of(source, needs, settings)
     chosen = accuracy or _final_accuracy(diagnosis)
     table = _both(diagnosis.table([cost]), diagnosis.table([chosen]))
+    levels = []
     for key, name in zip(_KINDS, (cost, chosen), strict=True):
+        levels.append(diagnosis.confidence(find_metric(name).family) if confidence is None else confidence)
         bounding = diagnosis.declared(name).bounding
         of_cell = {
-            cell: over_seeds(seeds[key].to_numpy(float), confidence=confidence, **bounding)
+            cell: over_seeds(seeds[key].to_numpy(float), confidence=levels[-1], **bounding)
             for cell, seeds in table.groupby("cell", sort=False)
         }
         for column in ("mean", "low", "high", "n", "interval"):
             table[f"{key}_{column}"] = [getattr(of_cell[cell], column) for cell in table["cell"]]
-    return table.assign(cost_metric=cost, accuracy_metric=chosen)
+    table = table.assign(cost_metric=cost, accuracy_metric=chosen)
+    table.attrs = {"confidence": levels}
+    return table
 
 
 def _final_accuracy(diagnosis: Diagnosis) -> str:
@@ -86,7 +95,7 @@ def cost_accuracy(
     *,
     cost: str = "seconds",
     accuracy: str | None = None,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     ax: Axes | None = None,
     **settings: Any,
 ) -> Figure:
@@ -108,7 +117,7 @@ def cost_accuracy(
         seeds = counted([*table["cost_n"], *table["accuracy_n"]], "seed")
         if ax.get_xlim()[0] < 0:  # no run costs less than nothing
             ax.set_xlim(left=0.0)
-        made = interval_words([*table["cost_interval"], *table["accuracy_interval"]], confidence)
+        made = interval_words([*table["cost_interval"], *table["accuracy_interval"]], table.attrs["confidence"])
         note = "\n".join(textwrap.wrap(f"mean and {made} of {seeds}", 32))
         if ax.containers:
             ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, title=note, alignment="left")

@@ -58,16 +58,14 @@ def data(source: Source, *, band: str = "interval", **settings: Any) -> pd.DataF
     diagnosis = diagnosis_of(source, NEEDS, settings)
     result, how = diagnosis.results["rigidity"], diagnosis.settings("rigidity")
     names = {str(cell): str(name) for cell, name in zip(result["cell"].values, result["name"].values, strict=True)}
-    parts = []
+    parts, confidence = [], diagnosis.confidence("rigidity")
     for one in dynamics(diagnosis.study, result):
         cell = {"cell": names[one.cell], "baseline": one.baseline}
         for course in one.courses:
             about = {"panel": course.panel, **cell, "quantity": course.quantity, "effective_epoch": course.epochs}
-            parts.append(
-                pd.DataFrame(about).join(
-                    mean_table(course.values, course.codes, band=band, within=_RANGES.get(course.panel, UNBOUNDED))
-                )
-            )
+            within = _RANGES.get(course.panel, UNBOUNDED)
+            means = mean_table(course.values, course.codes, band=band, within=within, confidence=confidence)
+            parts.append(pd.DataFrame(about).join(means))
         for side, found in one.crossings.items():
             why = ["" if code == 0 else REASONS[code] for code in found.reason]
             about = {"panel": "crossing", **cell, "quantity": side, "seed": one.seeds, "effective_epoch": found.epoch}
@@ -76,7 +74,7 @@ def data(source: Source, *, band: str = "interval", **settings: Any) -> pd.DataF
     table = pd.concat([part for part in parts if len(part)], ignore_index=True)
     first = ["panel", "cell", "baseline", "quantity", "seed", "effective_epoch"]
     table = table[[*first, *(column for column in table.columns if column not in first)]]
-    table.attrs = {key: how[key] for key in ("threshold", "window", "variable")}
+    table.attrs = {**{key: how[key] for key in ("threshold", "window", "variable")}, "confidence": confidence}
     return table
 
 
@@ -204,5 +202,6 @@ def _legends(figure: Figure, table: pd.DataFrame, base: dict[str, str], several:
     counts = {int(n) for n in table.loc[table["mean"].notna(), "n"]}
     note = f"trailing mean over {table.attrs['window']} evaluations"
     if counts and max(counts) > 1:
-        note += f"; mean and {band_words(band, table['interval'].dropna())} of {counted(counts, 'seed')}"
+        words = band_words(band, table["interval"].dropna(), table.attrs["confidence"])
+        note += f"; mean and {words} of {counted(counts, 'seed')}"
     legend_outside(figure, handles if several else {}, note)

@@ -15,6 +15,7 @@ from waterjar.view.results import (
     Source,
     by_cell,
     cell_order,
+    level_of,
     pick_layer,
     repeats_of,
     result_of,
@@ -39,15 +40,24 @@ SIMULATED = "simulated_capacity"
 
 
 def data(
-    source: Source, *, layer: str | None = None, over: str = "total_epoch", band: str = "interval", **settings: Any
+    source: Source,
+    *,
+    layer: str | None = None,
+    over: str = "total_epoch",
+    band: str = "interval",
+    confidence: float | None = None,
+    **settings: Any,
 ) -> pd.DataFrame:
     """One row per metric, cell and snapshot: metric, cell, layer, snapshot, train_task, `over`, mean, low, high, n,
     reason. Simulated capacity, where it was measured, has its standard deviation over repeats as bounds, and of one
     repeat the interval of its trials (a bound that is NaN is open). `settings` go to `geometry.measure`.
     """
+    level = level_of(source, "geometry") if confidence is None else confidence
     result = result_of(source, "geometry", settings)
-    table = snapshot_table(result, METRICS, layer=layer, over=over, band=band)
-    return pd.concat([table, _simulated(result, layer, over)], ignore_index=True)
+    table = snapshot_table(result, METRICS, layer=layer, over=over, band=band, confidence=level)
+    found = pd.concat([table, _simulated(result, layer, over)], ignore_index=True)
+    found.attrs = table.attrs
+    return found
 
 
 def _simulated(result: xr.Dataset, layer: str | None, over: str) -> pd.DataFrame:
@@ -84,6 +94,7 @@ def geometry_stack(
     layer: str | None = None,
     over: str = "total_epoch",
     band: str = "interval",
+    confidence: float | None = None,
     figure: Figure | None = None,
     **settings: Any,
 ) -> Figure:
@@ -92,7 +103,7 @@ def geometry_stack(
     `dataset` stands in the title; by default it is what the runs' settings say.
     """
     with house_style():
-        table = data(source, layer=layer, over=over, band=band, **settings)
+        table = data(source, layer=layer, over=over, band=band, confidence=confidence, **settings)
         figure = canvas(figure, (6.4, 9.6))
         order = cell_order(source, table["cell"])
         panels = draw_stack(figure, table, METRICS, order, over=over, band=band)

@@ -25,7 +25,7 @@ from waterjar.view.curves import (
     task_marks,
 )
 from waterjar.view.figures._heatmap import panel_grid
-from waterjar.view.results import Source, cell_labels, cell_order, roots_in, study_of
+from waterjar.view.results import Source, cell_labels, cell_order, level_of, roots_in, study_of
 from waterjar.view.style import (
     COLOURS,
     axes,
@@ -62,23 +62,25 @@ def data(
     tasks: Sequence[str] | None = None,
     over: str = "total_epoch",
     band: str = "range",
+    confidence: float | None = None,
 ) -> pd.DataFrame:
     """One row per cell, evaluation set and step: cell, eval_set, step, train_task, `over`, mean, low, high, n, reason,
     interval.
 
     `tasks` keeps only steps in which one of them was trained. A task that is trained again is a `train_task` for every
-    visit: "x (2nd time)".
+    visit: "x (2nd time)". Intervals are at the level `confidence`, by default that of the declared tests.
     """
+    level = level_of(source) if confidence is None else confidence
     study = study_of(source, "learning_curves shows what was recorded")
     names = cell_labels(study)
     loaded = study.load(group)
     parts = [
-        _of_cell(names[cell], dataset, variable, group, eval_sets, tasks, over, band)
+        _of_cell(names[cell], dataset, variable, group, eval_sets, tasks, over, band, level)
         for cell, dataset in loaded.items()
     ]
     table = pd.concat(parts, ignore_index=True)
     told = next(iter(loaded.values()))[variable].attrs
-    table.attrs = {"units": told.get("units", "1"), "direction": told.get("direction", "none")}
+    table.attrs = {"units": told.get("units", "1"), "direction": told.get("direction", "none"), "confidence": level}
     return table
 
 
@@ -91,6 +93,7 @@ def _of_cell(
     tasks: Sequence[str] | None,
     over: str,
     band: str,
+    confidence: float,
 ) -> pd.DataFrame:
     if variable not in dataset:
         raise unknown_name(f"{group}: variable", variable, [str(name) for name in dataset.data_vars])
@@ -115,7 +118,9 @@ def _of_cell(
             over: dataset[over].values,
         }
         flat = [array.transpose("repeat", "step").values for array in (values, codes)]
-        parts.append(pd.DataFrame(about).join(mean_table(flat[0], flat[1], band=band, within=recorded_range(variable))))
+        within = recorded_range(variable)
+        means = mean_table(flat[0], flat[1], band=band, within=within, confidence=confidence)
+        parts.append(pd.DataFrame(about).join(means))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -132,6 +137,7 @@ def learning_curves(
     tasks: Sequence[str] | None = None,
     over: str = "total_epoch",
     band: str = "range",
+    confidence: float | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw `variable` over `over`; the line is the mean over repeats, the band their range (or interval, std).
@@ -141,9 +147,10 @@ def learning_curves(
     `tasks` shows only steps in which one of them was trained.
     """
     with house_style():
-        table = data(source, variable=variable, group=group, eval_sets=eval_sets, tasks=tasks, over=over, band=band)
+        chosen = {"eval_sets": eval_sets, "tasks": tasks}
+        table = data(source, variable=variable, group=group, over=over, band=band, confidence=confidence, **chosen)
         label = variable.replace("_", " ") + axis_end(table.attrs["units"], table.attrs["direction"])
-        note = band_note(set(table.loc[table["mean"].notna(), "n"]), band, table["interval"])
+        note = band_note(set(table.loc[table["mean"].notna(), "n"]), band, table["interval"], table.attrs["confidence"])
         sets = list(dict.fromkeys(table["eval_set"]))
         first = table[table["eval_set"].isin(sets[:1])]
         tasks_of = task_marks({str(cell): part for cell, part in first.groupby("cell", sort=False)}, over)

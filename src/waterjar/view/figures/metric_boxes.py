@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.over_seeds import interval_words, over_seeds
+from waterjar.diagnose.registry import find_metric
+from waterjar.diagnose.study import Diagnosis
 from waterjar.view.curves import say
 from waterjar.view.figures._heatmap import panel_grid
 from waterjar.view.figures._rows import name_rows
@@ -38,27 +40,36 @@ def data(
     *,
     metrics: Sequence[str] | None = None,
     snapshots: str = "mean",
-    confidence: float = 0.95,
+    confidence: float | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
     """One row per metric, cell and seed: metric, cell, seed, value, missing (why), left_out, how, and of the cell n,
     n_missing, mean, low, high, interval (how they were made), std (ddof 1), smallest, q1, median, q3, largest.
 
     One number per repeat comes first: the mean over its tasks, or over its `snapshots` ("final": at the last one, as
-    in tables); `how` says which, `left_out` how many snapshots were undefined. Then over repeats. `settings` go to the
-    families of the metrics.
+    in tables); `how` says which, `left_out` how many snapshots were undefined. Then over repeats, at the level
+    `confidence`, by default that of each metric's family. `settings` go to the families of the metrics.
     """
     diagnosis = diagnosis_of(source, family_needs(metrics, NEEDS), settings)
     names = list(dict.fromkeys(metrics or main_metrics(diagnosis)))
     table = per_repeat(diagnosis, names, snapshots=snapshots)
     bounding = {name: diagnosis.declared(name).bounding for name in names}
+    levels = {name: _level(diagnosis, name) if confidence is None else confidence for name in names}
     over = [
-        {"metric": metric, "cell": cell, **_over_repeats(part["value"].to_numpy(float), confidence, bounding[metric])}
+        {
+            "metric": metric,
+            "cell": cell,
+            **_over_repeats(part["value"].to_numpy(float), levels[metric], bounding[metric]),
+        }
         for (metric, cell), part in table.groupby(["metric", "cell"], sort=False)
     ]
     found = table.merge(pd.DataFrame(over), on=["metric", "cell"], how="left")
-    found.attrs = {"titles": {name: axis_title(diagnosis, name) for name in names}, "confidence": confidence}
+    found.attrs = {"titles": {name: axis_title(diagnosis, name) for name in names}, "confidence": list(levels.values())}
     return found
+
+
+def _level(diagnosis: Diagnosis, name: str) -> float:
+    return diagnosis.confidence(find_metric(name).family)
 
 
 def _over_repeats(values: Any, confidence: float, bounding: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +88,7 @@ def metric_boxes(
     *,
     metrics: Sequence[str] | None = None,
     snapshots: str = "mean",
-    confidence: float = 0.95,
+    confidence: float | None = None,
     figure: Figure | None = None,
     **settings: Any,
 ) -> Figure:

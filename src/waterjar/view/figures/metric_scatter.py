@@ -42,7 +42,7 @@ def data(
     over: str = "repeat",
     snapshots: str = "mean",
     layer: str | None = None,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
     """Rows of `kind` point: cell, seed, place, x, y, missing; and of `kind` correlation: cell (empty: of all), method,
@@ -52,12 +52,14 @@ def data(
     interval are those of `stats.correlate_pair`. over="task" or "snapshot": a point is one of a repeat's. They follow
     each other and are no independent draws, so r is taken within every repeat over its own points, and what is told is
     the mean of these r over repeats with its interval, inside [-1, 1]: n counts repeats. `layer` is for snapshots.
+    `confidence` is by default that of the declared tests.
     """
     if over not in OVER:
         raise unknown_name("over", over, OVER)
     if x == y:
         raise WaterjarError(f"x and y are both '{x}': expected two different metrics")
     diagnosis = diagnosis_of(source, family_needs([x, y], NEEDS), settings)
+    level = diagnosis.analysis.confidence if confidence is None else confidence
     points = _repeats(diagnosis, x, y, snapshots) if over == "repeat" else _places(diagnosis, x, y, over, layer)
     groups = (
         [*points.groupby("cell", sort=False), ("", points)]
@@ -65,7 +67,7 @@ def data(
         else list(points.groupby("cell", sort=False))
     )
     told = [
-        {"kind": "correlation", "cell": cell, "method": method, **_correlation(part, over, method, confidence)}
+        {"kind": "correlation", "cell": cell, "method": method, **_correlation(part, over, method, level)}
         for cell, part in groups
         for method in METHODS[::-1]
     ]
@@ -90,7 +92,7 @@ def data(
     how = {} if over != "repeat" else _how(diagnosis, x, y, snapshots)
     found.attrs = {
         "titles": tuple(axis_title(diagnosis, name) + (f", {how[name]}" if how.get(name) else "") for name in (x, y)),
-        "over": over, "confidence": confidence,
+        "over": over, "confidence": level,
     }  # fmt: skip
     return found
 
@@ -166,7 +168,7 @@ def metric_scatter(
     over: str = "repeat",
     snapshots: str = "mean",
     layer: str | None = None,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     ax: Axes | None = None,
     **settings: Any,
 ) -> Figure:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.over_seeds import mean_table
+from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.result import UNDEFINED
 from waterjar.diagnose.training_order import is_further_visit
 from waterjar.errors import WaterjarError
@@ -40,13 +41,15 @@ def data(
     metrics: Sequence[str] | None = None,
     layer: str | None = None,
     band: str = "interval",
+    confidence: float | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
     """One row per metric, cell and place: metric, cell, layer, axis, place, train_task, x, mean, low, high, n, reason,
     interval (how low and high were made).
 
     `axis` says what x is: total_epoch, or task, counted from 1. `metrics` are by default those that matter of what was
-    measured; `layer` is the last one by default. `settings` go to the families of the metrics.
+    measured; `layer` is the last one by default. Intervals are at the level `confidence`, by default that of each
+    metric's family. `settings` go to the families of the metrics.
 
     Over epochs there is no mean where a repeat lacks a value. Over tasks the mean is of the repeats in which the metric
     is defined (a ratio of two values at chance is not), `n` counts them and `reason` the others; what is missing
@@ -54,34 +57,37 @@ def data(
     """
     diagnosis = diagnosis_of(source, family_needs(metrics, NEEDS), settings)
     names = list(dict.fromkeys(metrics or main_metrics(diagnosis, with_course=True)))
-    parts = []
+    parts, levels = [], []
     for name in names:
         rows = course(diagnosis, name, layer=layer)
         within = diagnosis.declared(name).own_range
-        parts += [_over_repeats(part, band, within) for _, part in rows.groupby("cell", sort=False)]
+        levels.append(diagnosis.confidence(find_metric(name).family) if confidence is None else confidence)
+        parts += [_over_repeats(part, band, within, levels[-1]) for _, part in rows.groupby("cell", sort=False)]
     if not parts:
         raise WaterjarError(f"{', '.join(names)}: no cell has recorded anything of it")
     found = pd.concat(parts, ignore_index=True)
     found.attrs = {
         "titles": {name: axis_title(diagnosis, name) for name in names},
         "asides": {name: flattened(diagnosis, name, layer) for name in names},
+        "confidence": levels,
     }
     return found
 
 
-def _over_repeats(part: pd.DataFrame, band: str, within: tuple[float, float]) -> pd.DataFrame:
+def _over_repeats(part: pd.DataFrame, band: str, within: tuple[float, float], confidence: float) -> pd.DataFrame:
     first = part.drop_duplicates("place")
     seeds = part["seed"].nunique()
     codes = part["reason"].map({word: code for code, word in enumerate(REASONS)}).to_numpy(np.uint8)
     values = part["value"].to_numpy(float).reshape(seeds, -1)
     codes = codes.reshape(seeds, -1)
     about = first[["metric", "cell", "layer", "axis", "place", "train_task", "x"]].reset_index(drop=True)
-    found = mean_table(values, codes, band=band, within=within)
+    how: dict[str, Any] = {"band": band, "within": within, "confidence": confidence}
+    found = mean_table(values, codes, **how)
     if about["axis"].iloc[0] == TASK:
         there = ~np.isnan(values)
         some = there.any(axis=0) & ~there.all(axis=0) & (there | (codes == UNDEFINED)).all(axis=0)
         for place in np.flatnonzero(some):
-            of_some = mean_table(values[there[:, place]][:, [place]], band=band, within=within)
+            of_some = mean_table(values[there[:, place]][:, [place]], **how)
             for column in ("mean", "low", "high", "interval"):
                 found.loc[place, column] = of_some.loc[0, column]
     return about.join(found)
@@ -93,12 +99,13 @@ def metric_traces(
     metrics: Sequence[str] | None = None,
     layer: str | None = None,
     band: str = "interval",
+    confidence: float | None = None,
     figure: Figure | None = None,
     **settings: Any,
 ) -> Figure:
     """Draw metrics over training, a panel each; `band` is interval, std or range, `settings` go to the families."""
     with house_style():
-        table = data(source, metrics=metrics, layer=layer, band=band, **settings)
+        table = data(source, metrics=metrics, layer=layer, band=band, confidence=confidence, **settings)
         names = list(table.attrs["titles"])
         cells = list(dict.fromkeys(table["cell"]))
         of_all = line_styles(cell_order(source, cells))
@@ -120,7 +127,7 @@ def metric_traces(
         handles = {label: line for ax in panels for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
         named = {shown_as[cell]: handles[shown_as[cell]] for cell in cells if shown_as[cell] in handles}
         notes = [
-            band_note(set(table.loc[table["reason"] == "", "n"]), band, table["interval"]),
+            band_note(set(table.loc[table["reason"] == "", "n"]), band, table["interval"], table.attrs["confidence"]),
             *_missing(table),
             marks.note,
         ]

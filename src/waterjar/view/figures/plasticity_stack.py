@@ -9,7 +9,7 @@ import pandas as pd
 
 from waterjar.errors import WaterjarError
 from waterjar.view.figures._stack import draw_stack, title_with_dataset
-from waterjar.view.results import Source, cell_order, result_of, roots_in, snapshot_table
+from waterjar.view.results import Source, cell_order, level_of, result_of, roots_in, snapshot_table
 from waterjar.view.style import canvas, house_style, stamp
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def data(
     layer: str | None = None,
     over: str = "total_epoch",
     band: str = "interval",
+    confidence: float | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
     """One row per metric, cell and snapshot: metric, cell, layer, snapshot, train_task, `over`, mean, low, high, n,
@@ -49,7 +50,9 @@ def data(
     """
     if not metrics:
         raise WaterjarError(f"metrics is empty: expected some of {', '.join(METRICS)}")
-    return snapshot_table(result_of(source, "plasticity", settings), metrics, layer=layer, over=over, band=band)
+    level = level_of(source, "plasticity") if confidence is None else confidence
+    result = result_of(source, "plasticity", settings)
+    return snapshot_table(result, metrics, layer=layer, over=over, band=band, confidence=level)
 
 
 def plasticity_stack(
@@ -59,6 +62,7 @@ def plasticity_stack(
     layer: str | None = None,
     over: str = "total_epoch",
     band: str = "interval",
+    confidence: float | None = None,
     dataset: str | None = None,
     figure: Figure | None = None,
     **settings: Any,
@@ -68,7 +72,7 @@ def plasticity_stack(
     `dataset` stands in the title; by default it is what the runs' settings say.
     """
     with house_style():
-        table = data(source, metrics=metrics, layer=layer, over=over, band=band, **settings)
+        table = data(source, metrics=metrics, layer=layer, over=over, band=band, confidence=confidence, **settings)
         figure = canvas(figure, (6.4, 1.15 * len(metrics) + 1.2))
         panels = draw_stack(figure, table, metrics, cell_order(source, table["cell"]), over=over, band=band)
         panels[0].set_title(title_with_dataset("Plasticity", source, dataset), pad=14)

@@ -11,7 +11,7 @@ import pandas as pd
 from waterjar.diagnose.continual.so_far import ends_of_tasks
 from waterjar.diagnose.over_seeds import band_words, mean_table, recorded_range
 from waterjar.view.figures._heatmap import hatch, panel_grid, write_in
-from waterjar.view.results import Source, cell_labels, roots_in, settings_used, study_of
+from waterjar.view.results import Source, cell_labels, level_of, roots_in, settings_used, study_of
 from waterjar.view.style import canvas, counted, foot_note, house_style, labels, stamp
 
 if TYPE_CHECKING:
@@ -30,15 +30,21 @@ SPREAD_UP_TO, NUMBERS_UP_TO = 6, 16
 
 
 def data(
-    source: Source, *, variable: str | None = None, eval_sets: Sequence[str] | None = None, band: str = "interval"
+    source: Source,
+    *,
+    variable: str | None = None,
+    eval_sets: Sequence[str] | None = None,
+    band: str = "interval",
+    confidence: float | None = None,
 ) -> pd.DataFrame:
     """One row per cell, train task and eval task: cell, train_task, eval_task, eval_set, mean, low, high, n, reason,
     interval.
 
     `variable` and `eval_sets` are those of the continual family where they are not given: as it was measured, as the
     study declares them, or accuracy, on one set per task. Joint training has one train task, "joint"; a task that
-    is trained again is one for every visit ("x (2nd time)").
+    is trained again is one for every visit ("x (2nd time)"). So is `confidence`, the level of intervals.
     """
+    level = level_of(source, "continual") if confidence is None else confidence
     study = study_of(source, "task_matrix shows recorded accuracies")
     used = settings_used(source, "continual")
     given = {"variable": variable or used["variable"], "eval_sets": eval_sets or used["eval_sets"]}
@@ -47,10 +53,10 @@ def data(
     for cell, found in ends_of_tasks(study, given):
         for i, trained in enumerate(found.train_tasks):
             about = {"cell": names[cell], "train_task": trained, "eval_task": found.eval_tasks}
-            means = mean_table(found.values[:, i], found.codes[:, i], band=band, within=within)
+            means = mean_table(found.values[:, i], found.codes[:, i], band=band, within=within, confidence=level)
             parts.append(pd.DataFrame({**about, "eval_set": found.eval_sets}).join(means))
     table = pd.concat(parts, ignore_index=True)
-    table.attrs = {"variable": given["variable"]}
+    table.attrs = {"variable": given["variable"], "confidence": level}
     return table
 
 
@@ -60,11 +66,12 @@ def task_matrix(
     variable: str | None = None,
     eval_sets: Sequence[str] | None = None,
     band: str = "interval",
+    confidence: float | None = None,
     figure: Figure | None = None,
 ) -> Figure:
     """Draw accuracy by eval task and train task, one panel per cell, all in one colour scale from 0 to 1."""
     with house_style():
-        table = data(source, variable=variable, eval_sets=eval_sets, band=band)
+        table = data(source, variable=variable, eval_sets=eval_sets, band=band, confidence=confidence)
         cells = list(dict.fromkeys(table["cell"]))
         tasks = max(table["eval_task"].nunique(), table["train_task"].nunique())
         side = min(max(2.0, 0.5 * tasks + 1.2), 6.0)
@@ -83,7 +90,7 @@ def task_matrix(
         counts = {int(n) for n in table.loc[table["mean"].notna(), "n"]}
         note = f"mean of {counted(counts, 'repeat')}" if counts else "no value"
         if counts and max(counts) > 1 and tasks <= SPREAD_UP_TO:
-            words = band_words(band, table["interval"])
+            words = band_words(band, table["interval"], table.attrs["confidence"])
             note += f", ± half the width of the {words}" if band == "interval" else f", ± half the {words}"
         foot_note(figure, note)
         return stamp(figure, roots_in(source))

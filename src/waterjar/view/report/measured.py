@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_family
 from waterjar.view.numbers import estimate_or_reason, long_label
-from waterjar.view.report.blocks import Block, Table
+from waterjar.view.report.blocks import Block, Items, Table, Text
 from waterjar.view.report.model import Model
 
 _CAPTION = "↑ higher is better, ↓ lower."
@@ -45,4 +45,7 @@ def metric_table(
     level = model.diagnosis.confidence(family)
     made = interval_words(frame.loc[frame["metric"].isin(known), "interval"], level)
     caption = f"Mean over seeds with its {made} and the number of seeds. {caption}"
-    return [Table(f"{family}_table", title, ("metric", *cells), tuple(rows), frame, caption, numeric)]
+    table = Table(f"{family}_table", title, ("metric", *cells), tuple(rows), frame, caption, numeric)
+    beyond = tuple(model.diagnosis.out_of_range(family))
+    said: list[Block] = [Text("Beyond the range of their metric:"), Items(beyond)] if beyond else []
+    return [table, *said]

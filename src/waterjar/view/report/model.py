@@ -39,6 +39,13 @@ class Seal:
     state: str
     root: str = ""
     problems: tuple[str, ...] = ()
+    probe_of: str = ""
+    """The run that it looked into, of a probe run."""
+
+    @property
+    def title(self) -> str:
+        """Its name, and of a probe run what it is."""
+        return f"{self.run} (probe run of {self.probe_of})" if self.probe_of else self.run
 
 
 @dataclass(frozen=True)
@@ -154,18 +161,20 @@ class Model:
             "damaged": "unreadable and left out",
             "missing": "sealed once and gone",
         }
-        broken = {state: [seal.run for seal in self.states(state)] for state in words if self.states(state)}
+        broken = {state: [seal.title for seal in self.states(state)] for state in words if self.states(state)}
         if broken:
             parts = [f"{counted(len(runs), 'run')} {words[s]} ({listed(runs, 3)})" for s, runs in broken.items()]
             title = "Seals do not hold" if "tampered" in broken else "Runs are missing from these numbers"
             rest = "Do not trust these numbers before you know why."
             return Callout("bad", title, f"Of {total}: {'; '.join(parts)}. {rest}")
-        still_open = [seal.run for seal in self.states("open")]
+        still_open = [seal.title for seal in self.states("open")]
         if still_open:
             n, (verb, whose) = len(still_open), ("is", "its") if len(still_open) == 1 else ("are", "their")
             how_many = f"{n} of {counted(total, 'run')} {verb} not sealed yet ({listed(still_open, 3)})"
             return Callout("warning", "Unfinished", f"{how_many}: {whose} numbers may still change.")
-        every = "Its seal holds" if total == 1 else f"All {total} runs are sealed, and their seals hold"
+        probes = sum(bool(seal.probe_of) for seal in self.seals)
+        which = f"All {total} runs" if not probes else f"All {total} runs, {probes} of them probe runs,"
+        every = "Its seal holds" if total == 1 else f"{which} are sealed, and their seals hold"
         since = "it was" if total == 1 else "they were"
         last = min(self.diagnosis.checked.values(), default="")
         when = f" Last checked at {last}; sizes and times of files are the same since." if last else ""
@@ -200,7 +209,7 @@ def model_of(
         diagnosis = measure(part, settings=given, baseline=baseline)
         broken = _unreadable(part, diagnosis)
     if broken:  # one run that cannot be read must not take a whole family with it
-        part = part.select(lambda entry: entry.name not in broken)
+        part = part.without(broken)
         diagnosis = measure(part, settings=given, baseline=baseline) if part.entries else Diagnosis(part, {})
     name = title or str(study.declaration.get("experiment_name") or study.path.resolve().name)
     return Model(name, part, diagnosis, tuple(_seals(study, diagnosis, broken)), where, given)
@@ -225,7 +234,8 @@ def _unreadable(study: Study, diagnosis: Diagnosis) -> dict[str, str]:
 
 def _seals(study: Study, diagnosis: Diagnosis, broken: Mapping[str, str]) -> list[Seal]:
     found = []
-    for entry in study.entries:
+    runs = [(one, entry.name) for entry in study.entries for one in (entry, *study.probes_of(entry))]
+    for entry, owner in runs:
         state, problems = diagnosis.seals.get(entry.name, "damaged"), []
         if entry.name in broken:
             problems.append(broken[entry.name])
@@ -233,7 +243,8 @@ def _seals(study: Study, diagnosis: Diagnosis, broken: Mapping[str, str]) -> lis
             problems.append(str(entry.progress["error"]))
         if entry.name in broken or state == "tampered":
             problems += [str(problem) for problem in verify(study.path / entry.name).problems]
-        found.append(Seal(entry.name, state, entry.root_hash or "", tuple(problems)))
+        probe_of = owner if owner != entry.name else ""
+        found.append(Seal(entry.name, state, entry.root_hash or "", tuple(problems), probe_of))
     lost = {line["run"]: line["root"] for line in ledger.entries(study.path)}
     for run, root in lost.items():
         if not (study.path / run).exists():

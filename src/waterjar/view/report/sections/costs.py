@@ -42,7 +42,7 @@ def blocks(model: Model) -> list[Block]:
             title=about.title,
             panels=tuple(panels),
             frame=whole,
-            caption=f"{about.caption} Intervals: {interval_words(made)}.",
+            caption=f"{about.caption} Intervals: {interval_words(made, frames[0].attrs['confidence'])}.",
             alt=_alt(whole),
             keys=tuple(model.keys.values()),
             figure="cost_accuracy",

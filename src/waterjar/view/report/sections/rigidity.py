@@ -127,7 +127,7 @@ def _dynamics(model: Model, unequal: bool) -> list[Block]:
             frame=frame,
             caption="Accuracy on the shortcut classes with the shortcut visible and masked, and what follows from it "
             "as epochs of the last task pass. Lines are means over seeds of trailing means, bands their "
-            f"{interval_words(frame['interval'].dropna())}; "
+            f"{interval_words(frame['interval'].dropna(), frame.attrs['confidence'])}; "
             "the dotted line is the threshold, and a triangle marks where a seed reaches it." + _ENDS * unequal,
             alt=f"Lines over effective epochs. {last_values(curves, 'quantity', over, 5)}",
             keys=tuple(model.keys.values()),

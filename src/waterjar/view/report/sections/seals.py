@@ -18,11 +18,17 @@ def blocks(model: Model) -> list[Block]:
         return []
     frame = pd.DataFrame(
         [
-            {"run": seal.run, "state": seal.state, "root_hash": seal.root, "problems": "; ".join(seal.problems)}
+            {
+                "run": seal.run,
+                "state": seal.state,
+                "root_hash": seal.root,
+                "problems": "; ".join(seal.problems),
+                "probe_of": seal.probe_of,
+            }
             for seal in model.seals
         ]
     )
-    rows = tuple((seal.run, seal.state, seal.root or "–") for seal in model.seals)
+    rows = tuple((seal.title, seal.state, seal.root or "–") for seal in model.seals)
     made: list[Block] = [
         model.status,
         Text(
@@ -37,6 +43,6 @@ def blocks(model: Model) -> list[Block]:
         for seal in troubled:
             more = len(seal.problems) - _MOST
             text = "; ".join(seal.problems[:_MOST]) + (f"; and {more} more" if more > 0 else "")
-            said.append((f"{seal.run} ({seal.state})", text))
+            said.append((f"{seal.title} ({seal.state})", text))
         made += [Heading("What does not hold"), Items(tuple(said))]
     return made
