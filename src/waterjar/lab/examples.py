@@ -20,7 +20,7 @@ from waterjar.run.examples import judge_examples
 from waterjar.run.recorder import Recorder
 from waterjar.run.schema import TRAIN
 
-STATIC_BYTES, STEP_BYTES, LOGIT_BYTES = 3 * 8, 1 + 2, 2
+STATIC_BYTES, STEP_BYTES, LOGIT_BYTES = 3 * 8, 1 + 2, 4
 """Of an example: its label, index and task; at every step whether it is right, and its margin; and a logit of it."""
 
 
