@@ -9,7 +9,6 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.diagnose.over_seeds import mean_table
-from waterjar.diagnose.result import Codes, Floats
 from waterjar.errors import WaterjarError
 from waterjar.view.curves import draw_curve, say
 from waterjar.view.figures._collective import (
@@ -48,6 +47,14 @@ RATIOS = {
     "emergence_ratio_concatenated": ("concatenated", "linear probe of all streams"),
 }
 """ratio -> its control, and what that is in words."""
+_ACCURACIES = {
+    "best_stream": "best_individual",
+    "best_isolated": "best_individual_isolated",
+    "best_probe": "best_individual_probe",
+    "concatenated": "concatenated_accuracy",
+}
+_HEADS = ("best_stream", "best_isolated")
+"""Controls that are the streams' own heads."""
 _RATIO_STYLES = dict(zip(RATIOS, zip(("#D55E00", "#882255", "#117733", GREY), LINES, strict=True), strict=True))
 """Tol's muted colours beside our own, for lines that are none of the streams'."""
 _COLLECTIVE = "collective"
@@ -99,12 +106,10 @@ def _finals(one: xr.Dataset, places: Places, names: Any, own: Any) -> list[pd.Da
     whole = estimates(one, "collective_accuracy", places, within=SHARE)
     parts = [whole.assign(kind=_COLLECTIVE, what=_COLLECTIVE)]
     best = at_places(one, "best_at_chance", places)[0]
-    for ratio, (control, _) in RATIOS.items():
-        values, codes = _control(one, ratio, places)
-        made = mean_table(values[:, None], codes[:, None], within=SHARE)
-        flag = best.mean() if control == "best_stream" and len(best) else np.nan
-        bounds = np.where(made["low"].notna(), SEEDS, "")
-        parts.append(made.assign(kind="control", what=control, bounds=bounds, at_chance=flag))
+    for control, _ in RATIOS.values():
+        made = estimates(one, _ACCURACIES[control], places, within=SHARE)
+        flag = best.mean() if control in _HEADS and len(best) else np.nan
+        parts.append(made.assign(kind="control", what=control, at_chance=flag))
     flags = at_places(one, "head_at_chance", places, "stream")[0]
     share = flags.mean(0) if len(flags) else np.full(len(names), np.nan)
     each = estimates(one, "individual_accuracy", places, "stream", within=SHARE)
@@ -127,17 +132,6 @@ def _curve(one: xr.Dataset, name: str, within: tuple[float, float]) -> pd.DataFr
         made["bounds"] = np.where(made["low"].notna(), "samples", "")
     made["total_epoch"] = one["total_epoch"].values[there].astype(float)
     return made[made["mean"].notna() | (made["reason"] != "1 of 1 not_recorded")].reset_index(drop=True)
-
-
-def _control(one: xr.Dataset, ratio: str, places: Places) -> tuple[Floats, Codes]:
-    """(repeat,): accuracy of what a ratio divides by; that of an infinite ratio is 0."""
-    top, _ = at_places(one, "collective_accuracy", places)
-    below, codes = at_places(one, ratio, places)
-    if not len(below) or len(top) != len(below):
-        return np.empty(0), np.empty(0, np.uint8)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(np.isinf(below), 0.0, top / below)
-    return found, codes
 
 
 def emergence(source: Source, *, figure: Figure | None = None, **settings: Any) -> Figure:
