@@ -17,7 +17,7 @@ from waterjar.diagnose.registry import find_family
 from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, Codes, Floats
 from waterjar.run.schema import REASON
 from waterjar.stats.intervals import UNBOUNDED
-from waterjar.view.results import Source, cell_labels, settings_used, study_of
+from waterjar.view.results import Source, cell_labels, level_of, result_of, settings_used, study_of
 from waterjar.view.style import COLOURS, MARKERS, counted
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ FEW = 6
 """Streams that have a colour and a name each; more of them are drawn alike."""
 _STREAMS = (COLOURS[5], COLOURS[2], COLOURS[4], COLOURS[3], COLOURS[6], "#999933")
 _ABSENT = (NOT_RECORDED, NO_RUN)
-ESTIMATE = ("mean", "low", "high", "n", "reason", "interval", "bounds")
+ESTIMATE = ("mean", "low", "high", "n", "reason", "interval", "bounds", "confidence")
+LEVEL = "level"
 Places = NDArray[np.int64]
 
 
@@ -75,12 +76,13 @@ def estimates(
 ) -> pd.DataFrame:
     """Of a variable at one snapshot of each repeat, a row per place along `dims`, the last of which runs fastest.
 
-    Columns mean, low, high, n, reason, interval, bounds. Bounds are over seeds; of one seed they are those over
-    samples, `<name>_low` and `_high`, where these were measured.
+    Columns mean, low, high, n, reason, interval, bounds, confidence. Bounds are over seeds, at the level that counts;
+    of one seed they are those over samples, `<name>_low` and `_high`, where these were measured.
     """
     values, codes = at_places(one, name, places, *dims)
     flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
-    found = mean_table(flat, codes.reshape(flat.shape), within=within)
+    level = one.attrs[LEVEL]
+    found = mean_table(flat, codes.reshape(flat.shape), within=within, confidence=level).assign(confidence=level)
     found["bounds"] = np.where(found["low"].notna(), SEEDS, "")
     if len(values) == 1:
         low, high = (at_places(one, f"{name}{end}", places, *dims)[0].reshape(-1) for end in ("_low", "_high"))
@@ -104,22 +106,22 @@ def recorded_streams(source: Source, settings: Mapping[str, Any], why: str) -> I
         yield names[cell], [RunStreams(run, chosen) for run in map(study.open, entries) if "streams" in run.groups]
 
 
-def confidence_of(source: Source, family: str) -> float:
-    """The level of the intervals over samples that a family was measured with."""
-    if isinstance(source, xr.Dataset):
-        return CONFIDENCE
-    return float(settings_used(source, family).get("confidence", CONFIDENCE))
+def measured(source: Source, family: str, settings: Mapping[str, Any]) -> xr.Dataset:
+    """The result of a family, which says as its attribute `LEVEL` at which level its intervals over seeds are."""
+    result = result_of(source, family, settings)
+    has_own = "confidence" in find_family(family).settings_model.model_fields
+    return result.assign_attrs({LEVEL: level_of(result if has_own else source, family)})
 
 
-def bounds_note(table: pd.DataFrame, confidence: float = CONFIDENCE) -> str:
-    """What the intervals of a table are over, in words."""
+def bounds_note(table: pd.DataFrame, over_samples: float = CONFIDENCE) -> str:
+    """What the intervals of a table are over, in words; `over_samples` is the level of those over samples."""
     said = []
     own = table[table["bounds"] == SEEDS]
     if len(own):
-        words = interval_words(text for text in own["interval"] if text)
+        words = interval_words((text for text in own["interval"] if text), float(own["confidence"].iloc[0]))
         said.append(f"mean and {words} over {counted(set(own['n']), 'seed')}")
     if (table["bounds"] == SAMPLES).any():
-        level = f"{100 * confidence:g} %"
+        level = f"{100 * over_samples:g} %"
         said.append(f"of one seed the {level} interval over samples, which speaks of that network alone")
     return "; ".join(said)
 

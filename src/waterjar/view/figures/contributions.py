@@ -18,13 +18,13 @@ from waterjar.view.figures._collective import (
     ESTIMATE,
     at_places,
     bounds_note,
-    confidence_of,
     estimates,
     last_places,
+    measured,
     shown_name,
 )
 from waterjar.view.figures._heatmap import hatch, write_in
-from waterjar.view.results import Source, by_cell, result_of, roots_in
+from waterjar.view.results import Source, by_cell, roots_in
 from waterjar.view.style import COLOURS, canvas, foot_note, house_style, labels, legend_outside, stamp
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _WORDS = {
 
 def data(source: Source, *, absence: str | None = None, **settings: Any) -> pd.DataFrame:
     """One row per metric, cell and stream, or pair of streams: metric, cell, absence, stream, other_stream, mean, low,
-    high, n, reason, interval, bounds.
+    high, n, reason, interval, bounds, confidence.
 
     In accuracy, at the end of training. `absence` is how streams are absent: `removed`, `zeroed` or `resampled`; the
     first of these that a learner has by default. Bounds are over seeds, of one seed over samples. `settings` go to
@@ -59,7 +59,7 @@ def data(source: Source, *, absence: str | None = None, **settings: Any) -> pd.D
     """
     if absence is not None and absence not in ABSENCES:
         raise unknown_name("absence", absence, ABSENCES)
-    result = result_of(source, "collective", settings)
+    result = measured(source, "collective", settings)
     parts = [part.assign(cell=cell) for cell, one in by_cell(result) for part in _of_cell(one, absence)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if not len(table):
@@ -128,7 +128,7 @@ def contributions(
             _square(figure, right, part[part["metric"] == PAIRS], reach or 1.0)
         legend_outside(figure, handles, None, where="upper")
         ways = "; ".join(_WORDS[how] for how in dict.fromkeys(table.loc[table["mean"].notna(), "absence"]))
-        notes = [bounds_note(table, confidence_of(source, "collective")), ways]
+        notes = [bounds_note(table, float(table["confidence"].iloc[0])), ways]
         foot_note(figure, "\n".join(note for note in notes if note))
         return stamp(figure, roots_in(source))
 

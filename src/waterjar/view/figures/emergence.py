@@ -13,19 +13,20 @@ from waterjar.errors import WaterjarError
 from waterjar.view.curves import draw_curve, say
 from waterjar.view.figures._collective import (
     FEW,
+    LEVEL,
     SEEDS,
     SHARE,
     Places,
     at_places,
     bounds_note,
-    confidence_of,
     draw_row,
     estimates,
     last_places,
+    measured,
     shown_name,
     stream_styles,
 )
-from waterjar.view.results import Source, by_cell, repeats_of, result_of, roots_in
+from waterjar.view.results import Source, by_cell, repeats_of, roots_in
 from waterjar.view.style import COLOURS, GREY, LINES, canvas, foot_note, house_style, labels, legend_outside, stamp
 
 if TYPE_CHECKING:
@@ -66,13 +67,13 @@ _LOG_FROM = 5.0
 
 def data(source: Source, **settings: Any) -> pd.DataFrame:
     """One row per panel, cell, curve and epoch: panel, cell, kind, what, total_epoch, mean, low, high, n, reason,
-    interval, bounds, at_chance.
+    interval, bounds, confidence, at_chance.
 
     `panel` is course (accuracies), ratio or final; `kind` collective, stream, control or ratio; `what` the name of the
     stream or control. `at_chance` is the share of seeds whose head is not surely above one constant answer. Bounds are
     over seeds, of one seed over samples. `settings` go to `collective.measure`.
     """
-    result = result_of(source, "collective", settings)
+    result = measured(source, "collective", settings)
     parts = [part.assign(cell=cell) for cell, one in by_cell(result) for part in _of_cell(one)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if not len(table) or not table["mean"].notna().any():
@@ -81,7 +82,7 @@ def data(source: Source, **settings: Any) -> pd.DataFrame:
             "probe_samples/label)"
         )
     columns = ["panel", "cell", "kind", "what", "total_epoch", "mean", "low", "high", "n", "reason", "interval"]
-    return table[[*columns, "bounds", "at_chance"]]
+    return table[[*columns, "bounds", "confidence", "at_chance"]]
 
 
 def _of_cell(one: xr.Dataset) -> list[pd.DataFrame]:
@@ -120,10 +121,13 @@ def _finals(one: xr.Dataset, places: Places, names: Any, own: Any) -> list[pd.Da
 def _curve(one: xr.Dataset, name: str, within: tuple[float, float]) -> pd.DataFrame:
     """A variable over epochs: mean and interval over seeds; of one seed the interval over samples."""
     if name not in one:
-        return pd.DataFrame({"mean": [], "low": [], "high": [], "n": [], "reason": [], "interval": [], "bounds": []})
+        return pd.DataFrame(
+            {"mean": [], "low": [], "high": [], "n": [], "reason": [], "interval": [], "bounds": [], "confidence": []}
+        )
     there = ~np.isnan(one["total_epoch"].values.astype(float))
     values, codes, _ = repeats_of(one.isel(snapshot=there), name, "snapshot")
-    made = mean_table(values, codes, within=within)
+    level = one.attrs[LEVEL]
+    made = mean_table(values, codes, within=within, confidence=level).assign(confidence=level)
     made["bounds"] = np.where(made["low"].notna(), SEEDS, "")
     if len(values) == 1 and f"{name}_low" in one:
         for end in ("low", "high"):
@@ -160,7 +164,7 @@ def emergence(source: Source, *, figure: Figure | None = None, **settings: Any) 
             middle.set_title("emergence ratio ρ ↑")
             right.set_title("at the end")
         legend_outside(figure, handles, None, where="upper")
-        notes = [bounds_note(table, confidence_of(source, "collective")), *_notes(table)]
+        notes = [bounds_note(table, float(table["confidence"].iloc[0])), *_notes(table)]
         foot_note(figure, "\n".join(note for note in notes if note))
         return stamp(figure, roots_in(source))
 

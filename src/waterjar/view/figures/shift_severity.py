@@ -9,9 +9,9 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.errors import WaterjarError
-from waterjar.view.figures._collective import ESTIMATE, SHARE, bounds_note, estimates, own_last, shown_name
+from waterjar.view.figures._collective import ESTIMATE, SHARE, bounds_note, estimates, measured, own_last, shown_name
 from waterjar.view.figures._heatmap import panel_grid
-from waterjar.view.results import Source, by_cell, result_of, roots_in
+from waterjar.view.results import Source, by_cell, roots_in
 from waterjar.view.style import canvas, foot_note, house_style, labels, legend_outside, marker_styles, stamp
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ _WORDS = {"collective": "collective", "best_stream": "best stream", "ensemble": 
 
 def data(source: Source, **settings: Any) -> pd.DataFrame:
     """One row per cell, model and condition: cell, kind, ladder, condition, severity, eps, model, mean, low, high, n,
-    reason, interval, bounds.
+    reason, interval, bounds, confidence.
 
     `kind` is shift or attack, `condition` its name; a shift begins with severity 0, which is clean. Numbers are those
     of the last probe. Bounds are over seeds, of one seed over samples. `settings` go to `robustness.measure`.
     """
-    result = result_of(source, "robustness", settings)
+    result = measured(source, "robustness", settings)
     parts = [part.assign(cell=cell) for cell, one in by_cell(result) for part in _of_cell(one)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if not len(table) or not table["mean"].notna().any():

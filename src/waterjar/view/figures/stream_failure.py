@@ -9,9 +9,18 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.errors import WaterjarError
-from waterjar.view.figures._collective import ESTIMATE, SHARE, bounds_note, draw_row, estimates, own_last, shown_name
+from waterjar.view.figures._collective import (
+    ESTIMATE,
+    SHARE,
+    bounds_note,
+    draw_row,
+    estimates,
+    measured,
+    own_last,
+    shown_name,
+)
 from waterjar.view.figures._heatmap import panel_grid
-from waterjar.view.results import Source, by_cell, result_of, roots_in
+from waterjar.view.results import Source, by_cell, roots_in
 from waterjar.view.style import COLOURS, canvas, foot_note, house_style, labels, stamp
 
 if TYPE_CHECKING:
@@ -30,13 +39,14 @@ _NAME = "failure_accuracy"
 
 
 def data(source: Source, **settings: Any) -> pd.DataFrame:
-    """One row per cell and failure: cell, failure, stream, mean, low, high, n, reason, interval, bounds, lost.
+    """One row per cell and failure: cell, failure, stream, mean, low, high, n, reason, interval, bounds, confidence,
+    lost.
 
     `failure` is all, without_<stream> or half_streams, `lost` the mean accuracy less than with all. Numbers are those
     of the last probe. Bounds are over seeds; of one seed over samples, of the half over draws. `settings` go to
     `robustness.measure`.
     """
-    result = result_of(source, "robustness", settings)
+    result = measured(source, "robustness", settings)
     parts = [part.assign(cell=cell) for cell, one in by_cell(result) if len(part := _of_cell(one))]
     if not parts:
         raise WaterjarError("no stream was made to fail (probes/stream_failure): there is none to draw")
