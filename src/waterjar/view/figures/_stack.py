@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from waterjar.diagnose.over_seeds import CONFIDENCE
 from waterjar.diagnose.registry import find_metric
 from waterjar.view.curves import band_note, boundary_entry, draw_curve, mark_tasks, say, task_marks
 from waterjar.view.results import Source, dataset_name
@@ -50,7 +51,10 @@ def draw_stack(
             ax.set_yticks([])
     panels[-1].set_xlabel(over.replace("_", " "))
     note = band_note(
-        set(table.loc[table["mean"].notna(), "n"]), band, table["interval"].fillna(""), table.attrs["confidence"]
+        set(table.loc[table["mean"].notna(), "n"]),
+        band,
+        table["interval"].fillna(""),
+        table.attrs.get("confidence", CONFIDENCE),
     )
     handles = {label: handle for ax in panels for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     named = {**handles, **boundary_entry(tasks)} if len(cells) > 1 else {}
