@@ -37,6 +37,18 @@ FEW = {"n_t": 5, "layers": ["penultimate"], "eval_sets": ["t2_all"]}
 """Geometry of one layer and set, by few draws: the rest is the same at a hundred times the time."""
 SIMULATED = {**FEW, "simulate_every": 1.0, "n_trials": 4}
 OTHERS: dict[str, dict[str, Other]] = {
+    "collective": {
+        "test": Other(["t1_all"]),
+        "validation": Other("t1_all", {"test": ["t2_all"]}),
+        "probe_on": Other("t1_all", {"test": ["t2_all"]}),
+        "rule": Other("vote"),
+        "ridge": Other(100.0),
+        "resamples": Other(50),
+        "confidence": Other(0.5),
+        "seed": Other(1),
+        "shapley_samples": Other(3, study="nine streams"),
+        "baseline": Other("sgd"),
+    },
     "continual": {
         "metric_type": Other("loss"),
         "variable": Other("macro_accuracy", study="three tasks"),
@@ -83,6 +95,14 @@ OTHERS: dict[str, dict[str, Other]] = {
         "energy": Other(0.5),
         "eval_sets": Other(["t1_all"]),
         "buffers": Other(["body"]),
+    },
+    "robustness": {
+        "model": Other("best_stream"),
+        "control": Other("best_stream"),
+        "ladder": Other("cifar_c"),
+        "severity": Other("all"),
+        "attack": Other("fgsm"),
+        "eps": Other("8/255"),
     },
     "rigidity": {
         "threshold": Other(0.75),
@@ -131,10 +151,18 @@ def _ten_seeds(folder: Path) -> None:
     _noisy(folder, runs, ["t1", "t2"], {f"t2_{kind}": 1 for kind in ROLES})
 
 
+def _nine_streams(folder: Path) -> None:
+    """From nine on Shapley values are made of sampled orders of the streams."""
+    rng = np.random.default_rng(0)
+    streams = {f"s{i}": rng.normal(size=(12, 3)) for i in range(9)}
+    waterjar.from_logits(folder / "run", streams, collective="mean_probability", labels=rng.integers(3, size=12))
+
+
 RECORDED: dict[str, Callable[[Path], Any]] = {
     "small": functools.partial(small_study, seeds=(1, 2)),
     "three tasks": _three_tasks,
     "ten seeds": _ten_seeds,
+    "nine streams": _nine_streams,
 }
 Measured = Callable[[str, str, dict[str, Any]], dict[str, Any]]
 

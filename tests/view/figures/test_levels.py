@@ -18,7 +18,7 @@ from waterjar.view.report.composing import compose
 from waterjar.view.report.model import model_of
 from waterjar.view.report.renderers import as_json
 
-FAMILIES = ["rigidity", "continual", "cost", "plasticity"]
+FAMILIES = ["rigidity", "continual", "cost", "plasticity", "collective", "robustness"]
 SHOWN: dict[str, dict[str, Any]] = {
     "cost_accuracy": {},
     "metric_boxes": {"metrics": ["average_accuracy", "pd"]},
@@ -29,6 +29,10 @@ SHOWN: dict[str, dict[str, Any]] = {
     "plasticity_stack": {"metrics": ["effective_rank"]},
     "eri_dynamics": {},
     "eri_summary": {},
+    "emergence": {},
+    "contributions": {},
+    "shift_severity": {},
+    "stream_failure": {},
 }
 """Figures with intervals over seeds."""
 
@@ -73,7 +77,7 @@ def test_a_declared_alpha_reaches_every_figure(recorded: Path, name: str) -> Non
         assert "60 %" in told and "95 %" not in told
 
 
-@pytest.mark.parametrize("name", [name for name in SHOWN if not name.startswith("eri_")])
+@pytest.mark.parametrize("name", [name for name in SHOWN if not name.startswith(("eri_", "shift_", "stream_"))])
 def test_who_gives_a_level_gets_it(recorded: Path, name: str) -> None:
     found = declared(recorded, tests={"alpha": 0.4})
     assert (widths(name, found, confidence=0.95) > widths(name, found)).all()

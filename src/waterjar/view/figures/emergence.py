@@ -12,6 +12,7 @@ from waterjar.diagnose.over_seeds import mean_table
 from waterjar.errors import WaterjarError
 from waterjar.view.curves import draw_curve, say
 from waterjar.view.figures._collective import (
+    ESTIMATE,
     FEW,
     LEVEL,
     SEEDS,
@@ -121,9 +122,7 @@ def _finals(one: xr.Dataset, places: Places, names: Any, own: Any) -> list[pd.Da
 def _curve(one: xr.Dataset, name: str, within: tuple[float, float]) -> pd.DataFrame:
     """A variable over epochs: mean and interval over seeds; of one seed the interval over samples."""
     if name not in one:
-        return pd.DataFrame(
-            {"mean": [], "low": [], "high": [], "n": [], "reason": [], "interval": [], "bounds": [], "confidence": []}
-        )
+        return pd.DataFrame({column: [] for column in ESTIMATE})
     there = ~np.isnan(one["total_epoch"].values.astype(float))
     values, codes, _ = repeats_of(one.isel(snapshot=there), name, "snapshot")
     level = one.attrs[LEVEL]
