@@ -15,7 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.stats.intervals import UNBOUNDED
-from waterjar.view.figures._collective import SHARE, Places, at_places, estimates, last_places
+from waterjar.view.figures._collective import SHARE, Places, at_places, estimates, last_places, measured
 from waterjar.view.numbers import counted, listed, number
 from waterjar.view.report.model import Model
 from waterjar.view.results import by_cell
@@ -86,7 +86,7 @@ def judged(model: Model) -> list[Judged]:
 
 def named_cells(model: Model, family: str) -> Iterator[tuple[str, xr.Dataset]]:
     """(name as the report shows it, result over (repeat, ...)) of every cell that a family was measured of."""
-    for name, one in by_cell(model.diagnosis.results[family]):
+    for name, one in by_cell(measured(model.diagnosis, family, {})):
         yield model.names.get(str(one["cell"].values), name), one
 
 
@@ -162,7 +162,7 @@ def _sentence(one: Judged, model: Model, brief: bool) -> str:
 
 
 def _sure(ratio: Estimate, model: Model) -> str:
-    level = f"{100 * model.diagnosis.confidence('collective'):g} %"
+    level = level_words(model, "collective")
     if ratio.n < 2:
         return f"{level} interval over samples, of one network: other seeds may differ"
     text = f"{level} interval over {counted(ratio.n, 'seed')}"
@@ -192,6 +192,11 @@ def _features(one: Judged) -> str:
     elif high < 1:
         verdict = "surely better than the collective"
     return f" A linear probe of all streams' features at once is {verdict} ({ratio.text})."
+
+
+def level_words(model: Model, family: str) -> str:
+    """The level of a family's intervals over seeds: "95 %"."""
+    return f"{100 * model.diagnosis.confidence(family):g} %"
 
 
 def end_estimates(one: xr.Dataset, name: str, *dims: str) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from waterjar.view.figures._collective import (
     at_places,
     estimates,
     last_places,
+    measured,
     own_last,
     recorded_streams,
 )
@@ -84,12 +85,12 @@ def render(report: b.Report) -> str:
             else diagnosis.passed_over.get("collective", "it was not measured")
         )
         raise WaterjarError(f"the reporting template is that of collectives, and there is none here: {why}")
-    robust = dict(by_cell(diagnosis.results["robustness"])) if "robustness" in diagnosis.results else {}
+    robust = dict(by_cell(measured(diagnosis, "robustness", {}))) if "robustness" in diagnosis.results else {}
     sizes = _parameters(diagnosis)
     data = dataset_name(diagnosis.study) or "unnamed data"
     names = cell_labels(diagnosis.study)
     parts = [f"# {escape(report.title)}", escape(report.lead)]
-    for name, one in by_cell(diagnosis.results["collective"]):
+    for name, one in by_cell(measured(diagnosis, "collective", {})):
         cell = names.get(str(one["cell"].values), name)
         shown = Collective(one, robust.get(name), sizes.get(cell, []), diagnosis.confidence("collective"))
         parts += [f"## Results for {escape(data)}: {escape(cell)}", *shown.parts(diagnosis)]

@@ -19,7 +19,16 @@ from waterjar.view.report.charts.bars import bars_panel
 from waterjar.view.report.charts.curves import curve, curves_panel
 from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.charts.theme import QUIET, keys_of, label_names, layout
-from waterjar.view.report.emergent import ALL_FEATURES, CONTROLS, end_estimates, judged, mean_of, named_cells, sentences
+from waterjar.view.report.emergent import (
+    ALL_FEATURES,
+    CONTROLS,
+    end_estimates,
+    judged,
+    level_words,
+    mean_of,
+    named_cells,
+    sentences,
+)
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 from waterjar.view.style import COLOURS
@@ -90,8 +99,8 @@ def _emergence(model: Model) -> list[Block]:
     shown = dict.fromkeys([*_legend(keys, streams), *(ratios[r] for r in ratios if (frame["what"] == r).any())])
     caption = (
         "Accuracy of the collective and of each stream (dotted: one constant answer), and ρ, accuracy of the "
-        "collective over that of a control; dotted at 1, where it is no better. Bands: 95 % over seeds, of "
-        "one seed over samples."
+        f"collective over that of a control; dotted at 1, where it is no better. Bands: {level_words(model, FAMILY)} over "
+        "seeds, of one seed over samples."
     )
     return [
         Chart("emergence", about.title, tuple(panels), frame, caption, " ".join(lead(model)), tuple(shown),
@@ -144,8 +153,8 @@ def _controls(model: Model) -> list[Block]:
     ]
     columns = ["cell", "control", "mean", "low", "high", "n", "sample_low", "sample_high", "fair"]
     caption = (
-        "Accuracy of the collective over that of each control: mean over seeds with its 95 % interval, which speaks of "
-        "the method; samples: how far the intervals over samples of single networks reach. Set aside: heads at chance. "
+        f"Accuracy of the collective over that of each control: mean over seeds with its {level_words(model, FAMILY)} "
+        "interval, which speaks of the method; samples: how far the intervals over samples of single networks reach. Set aside: heads at chance. "
         "Streams alone: no other "
         "stream leaks in. Linear probes: each stream's features under a head that was trained. Where a stream passes "
         "50 %, ρ cannot reach 2: the share of its error that is taken away says more."
@@ -198,8 +207,8 @@ def _streams(model: Model) -> list[Block]:
         return []
     columns = ("learner", "stream", *(words for key, words in _COLUMNS.items() if key in tables), "at chance")
     caption = (
-        "Accuracy of each stream at the end, mean over seeds with its 95 % interval: its own head among the other "
-        "streams, with no other stream around, and a linear probe trained on its features. At chance: the head is not "
+        f"Accuracy of each stream at the end, mean over seeds with its {level_words(model, FAMILY)} interval: its own head "
+        "among the other streams, with no other stream around, and a linear probe trained on its features. At chance: the head is not "
         "surely above one constant answer."
     )
     numeric = tuple(range(2, len(columns) - 1))
@@ -282,7 +291,8 @@ def _inside(model: Model) -> list[Block]:
         return []
     columns = ["cell", "metric", "mean", "low", "high", "n", "initial"]
     caption = (
-        "Mean over seeds at the end with its 95 % interval, and below it the mean before any training (epoch 0): "
+        f"Mean over seeds at the end with its {level_words(model, FAMILY)} interval, and below it the mean before any "
+        "training (epoch 0): "
         "random fingerprints are diverse, and untrained affinities even, so that a value says something only "
         "beside that one."
     )

@@ -15,7 +15,7 @@ from waterjar.view.report.blocks import Block, Callout, Chart, Items, Key, Table
 from waterjar.view.report.charts.bars import bars_panel
 from waterjar.view.report.charts.curves import curve, curves_panel
 from waterjar.view.report.charts.theme import keys_of, label_names
-from waterjar.view.report.emergent import mean_of, named_cells
+from waterjar.view.report.emergent import level_words, mean_of, named_cells
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 
@@ -49,13 +49,12 @@ def _control(model: Model, one: Any) -> str:
 
 def _sentence(model: Model, one: Any, cell: str, gain: str, where: str, control: str, line: Any) -> str:
     mean, low, high, n = (float(line[key]) for key in ("mean", "low", "high", "n"))
-    level = f"{100 * model.diagnosis.confidence(FAMILY):g} %"
-    how = f"{level} interval over {counted(int(n), 'seed')}"
+    how = f"{level_words(model, FAMILY)} interval over {counted(int(n), 'seed')}"
     if n < 2:
         low, high = (
             float(np.nanmean(at_places(one, f"{gain}_{end}", own_last(one, gain))[0])) for end in ("low", "high")
         )
-        how = "95 % interval over samples, of one network: other seeds may differ"
+        how = "interval over samples, of one network: other seeds may differ"
     verdict = "is not shown to be more robust than"
     if low > 0:
         verdict = "is more robust than"
@@ -173,5 +172,5 @@ def _failures(model: Model) -> list[Block]:
         Chart("stream_failure", about.title, tuple(panels), frame, about.caption,
               f"Accuracy when streams fail: {told}.", figure="stream_failure"),
         Table("failures", "When streams fail", ("learner", "streams", "accuracy ↑", "lost ↓"), table, frame,
-              "Mean over seeds with its 95 % interval; of one seed over samples, of the half over draws.", (2, 3)),
+              f"Mean over seeds with its {level_words(model, FAMILY)} interval; of one seed over samples, of the half over draws.", (2, 3)),
     ]  # fmt: skip
