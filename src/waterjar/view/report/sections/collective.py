@@ -99,8 +99,8 @@ def _emergence(model: Model) -> list[Block]:
     shown = dict.fromkeys([*_legend(keys, streams), *(ratios[r] for r in ratios if (frame["what"] == r).any())])
     caption = (
         "Accuracy of the collective and of each stream (dotted: one constant answer), and ρ, accuracy of the "
-        f"collective over that of a control; dotted at 1, where it is no better. Bands: {level_words(model, FAMILY)} over "
-        "seeds, of one seed over samples."
+        "collective over that of a control; dotted at 1, where it is no better. "
+        f"Bands: {level_words(model, FAMILY)} over seeds, of one seed over samples."
     )
     return [
         Chart("emergence", about.title, tuple(panels), frame, caption, " ".join(lead(model)), tuple(shown),
@@ -154,7 +154,8 @@ def _controls(model: Model) -> list[Block]:
     columns = ["cell", "control", "mean", "low", "high", "n", "sample_low", "sample_high", "fair"]
     caption = (
         f"Accuracy of the collective over that of each control: mean over seeds with its {level_words(model, FAMILY)} "
-        "interval, which speaks of the method; samples: how far the intervals over samples of single networks reach. Set aside: heads at chance. "
+        "interval, which speaks of the method; samples: how far the intervals over samples of single networks reach. "
+        "Set aside: heads at chance. "
         "Streams alone: no other "
         "stream leaks in. Linear probes: each stream's features under a head that was trained. Where a stream passes "
         "50 %, ρ cannot reach 2: the share of its error that is taken away says more."
@@ -207,8 +208,9 @@ def _streams(model: Model) -> list[Block]:
         return []
     columns = ("learner", "stream", *(words for key, words in _COLUMNS.items() if key in tables), "at chance")
     caption = (
-        f"Accuracy of each stream at the end, mean over seeds with its {level_words(model, FAMILY)} interval: its own head "
-        "among the other streams, with no other stream around, and a linear probe trained on its features. At chance: the head is not "
+        f"Accuracy of each stream at the end, mean over seeds with its {level_words(model, FAMILY)} interval: its own "
+        "head among the other streams, with no other stream around, and a linear probe trained on its features. At "
+        "chance: the head is not "
         "surely above one constant answer."
     )
     numeric = tuple(range(2, len(columns) - 1))

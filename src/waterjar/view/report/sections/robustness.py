@@ -172,5 +172,6 @@ def _failures(model: Model) -> list[Block]:
         Chart("stream_failure", about.title, tuple(panels), frame, about.caption,
               f"Accuracy when streams fail: {told}.", figure="stream_failure"),
         Table("failures", "When streams fail", ("learner", "streams", "accuracy ↑", "lost ↓"), table, frame,
-              f"Mean over seeds with its {level_words(model, FAMILY)} interval; of one seed over samples, of the half over draws.", (2, 3)),
+              f"Mean over seeds with its {level_words(model, FAMILY)} interval; of one seed over samples, of the half "
+              "over draws.", (2, 3)),
     ]  # fmt: skip
