@@ -7,6 +7,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -29,6 +30,8 @@ COMMANDS = sorted(
 TRAINING = [command for command in COMMANDS if command.startswith("waterjar run")]
 BINARY = ("binary", "forgetting,capacity")
 """What shows that a command is about algorithms with many repeats."""
+OF_STREAMS = "template"
+"""What shows that it is about collectives."""
 NAMES = [name for command in app.registered_commands if (name := command.name)]
 
 
@@ -51,6 +54,11 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     waterjar.create_study(folder / "binary")
     for i, method in enumerate(("sl", "rl")):
         repeated_run(folder / "binary" / method, method, [1, 2, 3], tasks=2, number=i)
+    waterjar.create_study(folder / "streams")
+    logits = np.random.default_rng(0).normal(size=(2, 20, 3))
+    waterjar.from_logits(
+        folder / "streams" / "run", dict(zip("ab", logits, strict=True)), collective="vote", labels=np.arange(20) % 3
+    )
     return folder
 
 
@@ -61,6 +69,8 @@ def test_it_works_as_written(command: str, studies: Path, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path / "here")
     if any(word in command for word in BINARY):
         command = command.replace("DIR", "binary")
+    if OF_STREAMS in command:
+        command = command.replace("DIR", "streams")
     assert run(command.replace("NAME", "eri_summary")) is not None
 
 

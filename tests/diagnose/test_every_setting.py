@@ -102,7 +102,7 @@ OTHERS: dict[str, dict[str, Other]] = {
         "ladder": Other("cifar_c"),
         "severity": Other("all"),
         "attack": Other("fgsm"),
-        "eps": Other("8/255"),
+        "epsilon": Other("8/255"),
     },
     "rigidity": {
         "threshold": Other(0.75),

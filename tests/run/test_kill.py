@@ -61,7 +61,7 @@ def check_visible(path: Path, completed: int, mode: str) -> None:
             np.testing.assert_array_equal(tree["attention/cls"].sel(snapshot=step).values[0], more["cls"])
             np.testing.assert_array_equal(tree["attribution/saliency/map"].sel(snapshot=step).values[0], more["map"])
             np.testing.assert_array_equal(tree["streams/logits"].sel(snapshot=step).values[0], more["streams"])
-            logits = np.concatenate(list(more["logits"].values())).astype(np.float16)
+            logits = np.concatenate(list(more["logits"].values()))
             np.testing.assert_array_equal(tree["outputs/logits"].sel(snapshot=step).values[0], logits)
     examples, monitor, probes = (tree[key].to_dataset() for key in ("examples", "monitor", "probes/sharpness"))
     for step in data.step.values:

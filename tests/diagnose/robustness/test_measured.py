@@ -137,8 +137,8 @@ class TestSettings:
             ({"severity": 1}, "avg_shifted", 0.7),
             ({"model": "best_stream"}, "avg_shifted", 0.4),
             ({"attack": "fgsm"}, "adversarial_accuracy", 0.3),
-            ({"attack": "fgsm", "eps": 0.03}, "adversarial_accuracy", 0.3),
-            ({"eps": "8/255"}, "adversarial_accuracy", 0.0),
+            ({"attack": "fgsm", "epsilon": 0.03}, "adversarial_accuracy", 0.3),
+            ({"epsilon": "8/255"}, "adversarial_accuracy", 0.0),
             ({"control": "best_stream"}, "robustness_gain", 0.0),
             ({"control": "best_stream", "attack": "fgsm"}, "adversarial_gain", 2 / 4),
         ],
@@ -148,7 +148,7 @@ class TestSettings:
         assert result[f"{name}_final"].item() == pytest.approx(value, abs=1e-6)
 
     def test_what_was_not_recorded(self, tmp_path):
-        result = measure(open_run(record(tmp_path / "run")), ladder="cifar_c", eps="0.5")
+        result = measure(open_run(record(tmp_path / "run")), ladder="cifar_c", epsilon="0.5")
         for name in ("avg_shifted_final", "robustness_gain_final", "adversarial_accuracy_final"):
             assert np.isnan(result[name]) and result[f"{name}_reason"].values.tolist() == [1]
 
@@ -233,5 +233,5 @@ class TestStudies:
 
     def test_settings_as_a_command_line_has_them(self):
         family = find_family("robustness")
-        assert family.settings({"severity": "all", "eps": 0.03}).eps == 0.03
-        assert family.settings({"severity": 2, "eps": "8/255"}).severity == 2
+        assert family.settings({"severity": "all", "epsilon": 0.03}).epsilon == 0.03
+        assert family.settings({"severity": 2, "epsilon": "8/255"}).severity == 2

@@ -61,11 +61,11 @@ def measure(
     ladder: str = "seed",
     severity: Literal[1, 2, 3, 4, 5, "all"] = 3,
     attack: str = "worst",
-    eps: float | str | None = None,
+    epsilon: float | str | None = None,
 ) -> xr.Dataset:
     """Every metric at every step at which a probe was taken, and `<name>_final` (repeat) for tables.
 
-    Numbers per step are those of one ladder and severity, and of one attack and eps; curves over all severities, and
+    Numbers per step are those of one ladder and severity, of one attack and epsilon; curves over all severities, and
     tables of all attacks, stand beside them. Bounds are over samples, and speak of this network; how sure the method
     is, its seeds tell.
 
@@ -76,7 +76,7 @@ def measure(
     ladder : `seed` or `cifar_c`, or `own` for shifts that were passed as functions.
     severity : 1 to 5, or `all`: the mean over all. The seed document's own values are severity 3.
     attack : the attack of the one number per step; `worst` is the worst of all, image by image.
-    eps : as it was given, 0.03 or "8/255"; the first that was recorded by default.
+    epsilon : as it was given, 0.03 or "8/255"; the first that was recorded by default.
     """
     raise AssertionError
 

@@ -90,7 +90,7 @@ class LoadedProbes(Loaded):
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """One of every repeat and step."""
         settings = self.settings
-        eps = settings.eps if settings.eps is not None else next(iter(self.axes["eps"]), "")
+        eps = settings.epsilon if settings.epsilon is not None else next(iter(self.axes["eps"]), "")
         shown = eps if isinstance(eps, str) else f"{eps:g}"
         readers = {name: _Reader(group) for name, group in self.groups.items()}
         for repeat in range(len(self.run.seeds)):

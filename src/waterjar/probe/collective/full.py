@@ -150,8 +150,7 @@ def _recorder(
             raise WaterjarError(f"source has {len(run.seeds)} repeats: expected one, since one model is evaluated")
         steps = steps_of(run)
         last = max(steps)
-        task, epoch = steps[last]
-        at = {"epoch": epoch, "train_task": task, "step": last}
+        at = {key: steps[last][key] for key in ("epoch", "train_task")} | {"step": last}
         settings |= {"source": run, "seeds": run.seeds, "tasks": run.attributes["tasks"]}
         about["of"] = run.run_id
     with Recorder(path, about if config is None else dict(config), **settings) as recorder:
