@@ -30,7 +30,9 @@ $(AXE): | $(BIN)/python
 # The tests. Those of the report's page need Chromium, and are passed over without.
 # With compiled files, whatever the environment says: else every worker rewrites every assertion at every start.
 # The kernels of geometry are compiled beside the tests if they have changed: else every worker does it itself.
-ENVIRONMENT := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1
+# What tests write goes into shared memory where there are 4 GB of it: most of it is brought to the disk and deleted again.
+MEMORY := $(shell [ "$$(df -k --output=avail /dev/shm 2> /dev/null | tail -1)" -gt 4000000 ] 2> /dev/null && echo /dev/shm)
+ENVIRONMENT := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 PYTEST_DEBUG_TEMPROOT=$(MEMORY)
 PYTEST := $(ENVIRONMENT) $(BIN)/python tests/compile_kernels.py & WATERJAR_AXE=$(abspath $(AXE)) $(ENVIRONMENT) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not oracle"
 test: $(VENV)/.dev $(AXE)
 	$(PYTEST)

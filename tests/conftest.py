@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,8 +32,9 @@ os.fsync = lambda descriptor: None
 
 
 # Collecting makes hundreds of thousands of objects that all stay, and looking through them again and again takes a
-# quarter of it. They are set aside once they are there; whatever the tests make is collected as ever.
+# quarter of it. They are set aside once they are there; what the tests make is collected, if not as often as usual.
 gc.disable()
+gc.set_threshold(200_000, 20, 20)
 
 
 def pytest_collection_finish() -> None:
@@ -50,6 +52,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_path(recorded: Path, tmp_path: Path) -> Path:
     """A copy of it, to do anything with."""
     return Path(shutil.copytree(recorded, tmp_path / "run"))
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """A folder as `tmp_path`, but where the system puts such folders: `make test` has the others in memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

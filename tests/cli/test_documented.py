@@ -59,6 +59,8 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     waterjar.from_logits(
         folder / "streams" / "run", dict(zip("ab", logits, strict=True)), collective="vote", labels=np.arange(20) % 3
     )
+    for name in ("DIR", "binary", "streams"):  # measured once: what is copied below has the results with it
+        run(f"waterjar diagnose {folder / name}")
     return folder
 
 

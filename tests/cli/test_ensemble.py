@@ -70,6 +70,12 @@ def test_seeds_become_streams(study: Path, tmp_path: Path) -> None:
     assert "rho" in run("diagnose", tmp_path / "out", "--only", "collective")
 
 
+def test_a_second_time_is_refused_in_words_that_fit(study: Path, tmp_path: Path) -> None:
+    run("ensemble", study, tmp_path / "out")
+    with pytest.raises(WaterjarError, match="er holds a run already: expected a path at which there is nothing yet"):
+        run("ensemble", study, tmp_path / "out")
+
+
 def test_some_cells_and_sets(study: Path, tmp_path: Path) -> None:
     run("ensemble", study, tmp_path / "out", "--cell", "sgd", "--eval-set", "test", "--rule", "vote")
     (made,) = waterjar.open_study(tmp_path / "out")

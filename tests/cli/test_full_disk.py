@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,14 +76,19 @@ def test_what_writes_files(
     assert {file: file.read_text() for file in tmp_path.rglob("*") if file.is_file()} == old
 
 
-@pytest.mark.parametrize("kind", ["md", "tex", ""])
-def test_a_report_of_several_files_is_written_whole_or_not_at_all(
-    study: Path, tmp_path: Path, kind: str, full_disk: Callable[[int], None]
-) -> None:
-    """An old text beside new pictures would be neither report."""
+@pytest.fixture(scope="module")
+def made(study: Path) -> Any:
+    """A report, not yet written."""
     for extra in ("jinja2", "matplotlib", "plotly"):
         pytest.importorskip(extra)
-    made = compose(model_of(waterjar.open_study(study)))
+    return compose(model_of(waterjar.open_study(study)))
+
+
+@pytest.mark.parametrize("kind", ["md", "tex", ""])
+def test_a_report_of_several_files_is_written_whole_or_not_at_all(
+    made: Any, tmp_path: Path, kind: str, full_disk: Callable[[int], None]
+) -> None:
+    """An old text beside new pictures would be neither report."""
     target, form = (tmp_path / f"r.{kind}", None) if kind else (tmp_path / "r", "csv")
     write(made, target, form)
     files = [file for file in tmp_path.rglob("*") if file.is_file()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from diagnose.rigidity.einstellung_runs import write_run
 from diagnose.rigidity.test_measure import BASELINE, cell, learner
 from waterjar.cli.main import app
 from waterjar.diagnose import analysis, cost, rigidity
-from waterjar.diagnose.analysis import Analysis, Baseline, analysis_of, by_family
+from waterjar.diagnose.analysis import SHARED, Analysis, Baseline, analysis_of, by_family
 from waterjar.diagnose.compare import compare_cells
+from waterjar.diagnose.registry import families
 from waterjar.diagnose.sensitivity import sensitivity
 from waterjar.diagnose.study import diagnose
 from waterjar.errors import WaterjarError
@@ -140,6 +142,13 @@ class TestWords:
             WaterjarError, match=r"setting variable: continual and rigidity have it; write continual.var"
         ):
             by_family({"variable": "accuracy"}, among=["continual", "rigidity"])
+
+    def test_a_new_family_takes_no_word_from_an_old_one(self) -> None:
+        """Study files that say `seed` or `ridge` keep their meaning: a new setting is named after what it is of."""
+        asked = {"threshold": "rigidity", "eps": "continual", "tau": "plasticity", "ridge": "drift", "seed": "geometry"}
+        assert by_family(dict.fromkeys(asked, 1)) == {family: {name: 1} for name, family in asked.items()}
+        owners = Counter(name for family in families().values() for name in family.settings_model.model_fields)
+        assert {name for name, n in owners.items() if n > 1} == {*SHARED, "eval_sets", "variable"}
 
 
 class TestFaults:

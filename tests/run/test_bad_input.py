@@ -373,3 +373,13 @@ def test_the_seed_of_the_config_counts(tmp_path: Path) -> None:
             ids.add(recorder.run_id)
         assert waterjar.open_run(tmp_path / str(seed)).seeds == [seed]
     assert len(ids) == 2
+
+
+def test_arrays_of_a_snapshot_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
+    """They would make a run that no reader opens."""
+    arrays = {"logits": np.zeros((1, 1, 4, 2, 3)), "collective_logits": np.zeros((1, 1, 4, 2))}
+    with Recorder(tmp_path / "run", {}, eval_sets=["test"]) as recorder:
+        with pytest.raises(WaterjarError, match="class=3"):
+            recorder.log(epoch=0, snapshot={"streams": arrays})
+        recorder.log(epoch=0, snapshot={"streams": {"logits": arrays["logits"]}})
+    assert waterjar.open_run(tmp_path / "run")["streams"].sizes["class"] == 3

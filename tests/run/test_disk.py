@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,13 @@ def test_standard_output_is_a_place_to_write_to(tmp_path: Path) -> None:
     code = "from waterjar.run.disk import write_file; write_file('/dev/stdout', 'shown')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "shown"
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs /dev/shm")
+def test_shared_memory_is_a_folder_like_any_other() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        file = write_file(Path(folder) / "study" / "study.yaml", "first")
+        assert write_file(file, "second").read_text() == "second"
 
 
 def test_a_folder_appears_when_it_is_whole(tmp_path: Path) -> None:

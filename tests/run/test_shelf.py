@@ -39,7 +39,8 @@ def bring(site: Path, package: str, parts: dict[str, str], version: str = "1.0",
     outside.forget(site)
 
 
-GOOD = "Settings = None\n\ndef eat():\n    return 'eaten'\n"
+MODEL = "from pydantic import BaseModel\n\nclass Settings(BaseModel):\n    pass\n"
+GOOD = f"{MODEL}\ndef eat():\n    return 'eaten'\n"
 
 
 class TestOurs:
@@ -84,6 +85,8 @@ class TestTheirs:
             ("raise SystemExit('bye')", "SystemExit: bye"),
             ("def eat(:", "SyntaxError"),
             ("Settings = None", "it has no eat or drink; expected Settings, eat or drink"),
+            ("eat = Settings = dict", "its Settings is <class 'dict'>; expected a pydantic model"),
+            (f"{MODEL}\ndrink = None", "its drink is None; expected a function"),
         ],
     )
     def test_a_broken_one_is_named_once_asked_for_and_costs_nothing_else(
@@ -99,6 +102,13 @@ class TestTheirs:
         found, faults = fruit.modules()
         assert list(found) == ["apple", "pear", "plum"] and why in faults["quince"]
         assert fruit.behind("quince", "menu").faults[0].startswith("menu: fruit 'quince' (waterjar.fruit: quince")
+
+    def test_what_it_prints_is_not_among_our_numbers(
+        self, fruit: Shelf, site: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        bring(site, "orchard", {"plum": f"print('hello from plum')\n{GOOD}"})
+        fruit.module("plum")
+        assert capsys.readouterr() == ("", "hello from plum\n")
 
     def test_a_module_that_fails_runs_once(self, fruit: Shelf, site: Path) -> None:
         bring(site, "orchard", {"plum": "import a_package_of_fruit as f\nf.NAME += '!'\nraise ValueError('no')"})

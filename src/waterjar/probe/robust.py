@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ from waterjar.diagnose.robustness.flags import FLAGS
 from waterjar.diagnose.robustness.found import Robustness
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.probe.attacks import Model, attack, attack_flags, is_right, shown_eps, worst
-from waterjar.probe.attacks._driver import Kernel, room
+from waterjar.probe.attacks import radius as checked_radius
+from waterjar.probe.attacks._driver import Kernel, kernel_of, room
 from waterjar.probe.pixels import Normalise, checked_images, checked_index, checked_labels
 from waterjar.probe.shifts import OWN, SEVERITIES, SHELF, Shift, ladders_of, shift
 
@@ -75,7 +77,7 @@ def robustness(
     own = _normalisers(normalise, all_models)
     asked = _shifts(shifts, ladders, severities)
     natural = {
-        name: _answers(model, own[name], pixels, wanted, asked, places, seed, batch_size)
+        name: _answers(name, model, own[name], pixels, wanted, asked, places, seed, batch_size)
         for name, model in all_models.items()
     }
     radii = [eps] if isinstance(eps, float | int | str) else list(eps)
@@ -111,6 +113,34 @@ def robustness(
         seed=seed,
         notes=notes,
     )
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings of `robustness` that it would refuse later: before anything else is computed.
+
+    >>> check_settings({"severities": [9]})
+    Traceback (most recent call last):
+    ...
+    waterjar.errors.WaterjarError: robust: severity 9: expected one of 1, 2, 3, 4, 5
+    """
+    own = inspect.signature(robustness).parameters
+    usual = {name: one.default for name, one in own.items() if one.kind is one.KEYWORD_ONLY and name != "normalise"}
+    for name in settings:
+        if name not in usual:
+            raise unknown_name("robust: setting", name, usual)
+    given = usual | dict(settings)
+    for severity in given["severities"]:
+        if severity not in SEVERITIES:
+            raise WaterjarError(f"robust: severity {severity!r}: expected one of {', '.join(map(str, SEVERITIES))}")
+    _shifts(given["shifts"], given["ladders"], given["severities"])
+    options = given["settings"] or {}
+    for how in given["attacks"]:
+        kernel_of(how, dict(options.get(_name(how), {})))
+    for name in options:
+        if name not in map(_name, given["attacks"]):
+            raise unknown_name("settings: attack", name, [_name(one) for one in given["attacks"]])
+    for eps in [given["eps"]] if isinstance(given["eps"], float | int | str) else given["eps"]:
+        checked_radius(eps)
 
 
 def _collect(into: dict[str, list[float]], values: Mapping[str, float]) -> None:
@@ -159,6 +189,7 @@ def _attacks(attacks: Sequence[str | Kernel], classes: Sequence[int]) -> tuple[l
 
 
 def _answers(
+    name: str,
     model: Model,
     normalise: Normalise,
     pixels: Tensor,
@@ -178,6 +209,8 @@ def _answers(
                 seen = batch if how is None else _shifted(batch, how, seed, index[part.numpy()])
                 logits = victim.logits(seen.to(victim.device))
                 classes = int(logits.shape[1])
+                if how is None and bool(logits.isnan().any()):
+                    raise WaterjarError(f"logits of '{name}' are NaN: expected numbers, at least of clean images")
                 rows[label].append(is_right(logits, own).cpu())
     return np.stack([torch.cat(parts).numpy() for parts in rows.values()]), classes
 

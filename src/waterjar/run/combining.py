@@ -12,6 +12,10 @@ from waterjar.errors import WaterjarError, unknown_name
 Floats = NDArray[np.float64]
 Rule = Literal["mean_probability", "mean_logit", "vote"]
 RULES: tuple[Rule, ...] = get_args(Rule)
+MOST_APART = 1e-3
+"""Probabilities that are further apart are not the same, however coarsely they are stored."""
+_LEAST_APART = 1e-9
+"""Apart by the arithmetic here."""
 
 
 def log_softmax(logits: ArrayLike) -> Floats:
@@ -83,25 +87,60 @@ def averaged_parts(logits: ArrayLike, rule: str) -> Floats:
 def reproducing_rule(logits: Any, collective: Any) -> Rule | None:
     """The rule that makes these logits of the collective (..., class) of those of its streams; None if none does.
 
-    Compared are log-probabilities, to a few of the last digits that are stored; of a vote the answers and shares.
+    Probabilities must be the same to what the rounding of the stored logits can change, and never further apart than
+    0.001; answers must be the same wherever rounding cannot turn them. Rows that rounding blurs more than that tell
+    nothing of probabilities: they may be half of all at most.
 
     >>> streams = np.log([[[0.9, 0.1], [0.5, 0.5]]])
     >>> reproducing_rule(streams, combine(streams, "mean_logit"))
     'mean_logit'
     """
     streams, recorded = np.asarray(logits), np.asarray(collective)
-    narrow = max(_epsilon(streams), _epsilon(recorded))
-    wanted = log_softmax(recorded)
-    known = ~np.isnan(wanted).any(-1) & ~np.isnan(streams).any((-1, -2))
+    known = ~np.isnan(log_softmax(recorded)).any(-1) & ~np.isnan(log_softmax(streams)).any((-1, -2))
+    streams, recorded = streams[known], recorded[known]
     if not known.any():
         return None
-    scale = 1.0 + float(np.abs(streams[known][np.isfinite(streams[known])]).max(initial=0.0))
-    for rule in RULES:
-        made = log_softmax(combine(streams[known], rule))
-        if np.allclose(np.exp(made), np.exp(wanted[known]), rtol=1e-4, atol=8.0 * narrow * scale):
-            return rule
-    return None
+    wanted = np.exp(log_softmax(recorded))
+    return next((rule for rule in RULES if _reproduces(rule, streams, recorded, wanted)), None)
 
 
-def _epsilon(array: NDArray[Any]) -> float:
-    return float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
+def _reproduces(rule: Rule, streams: NDArray[Any], recorded: NDArray[Any], wanted: Floats) -> bool:
+    """Whether a rule makes probabilities (row, class) of logits (row, stream, class), as far as rounding can tell."""
+    made = np.exp(log_softmax(combine(streams, rule)))
+    blur = _LEAST_APART + _blur(wanted, _rounding(recorded)) + _made_blur(rule, streams, made)
+    apart = np.abs(made - wanted)
+    tells = np.asarray((blur <= MOST_APART).all(-1))
+    if 2 * tells.sum() < len(tells) or (apart > blur)[tells].any():
+        return False
+    best = wanted.argmax(-1)[:, None]
+    lead = np.take_along_axis(wanted, best, -1) - wanted
+    room = np.take_along_axis(blur, best, -1) + blur
+    turned = np.take_along_axis(made, best, -1) < made
+    return not (turned & (lead > room)).any()
+
+
+def _made_blur(rule: Rule, streams: NDArray[Any], made: Floats) -> Floats:
+    """(row, class): how far rounding of the streams' logits (row, stream, class) moves what a rule makes of them."""
+    rounding = _rounding(streams)
+    if rule == "mean_probability":
+        return np.asarray(_blur(np.exp(log_softmax(streams)), rounding).mean(-2))
+    if rule == "mean_logit":
+        return _blur(made, rounding.mean(-2))
+    two = np.sort(streams.astype(np.float64), -1)[..., -2:]
+    with np.errstate(invalid="ignore"):
+        even = two[..., -1] - two[..., 0] <= 2 * np.take_along_axis(rounding, streams.argmax(-1)[..., None], -1)[..., 0]
+    split = even.any(-1) & (streams.shape[-1] > 1)  # rounding may have moved a vote
+    return np.where(split[:, None], 1.0, np.zeros_like(made))
+
+
+def _rounding(logits: NDArray[Any]) -> Floats:
+    """How far each stored logit may be from the number that was computed, in single precision at the best."""
+    size = np.where(np.isfinite(logits), np.abs(logits.astype(np.float64)), 0.0)
+    stored = float(np.finfo(logits.dtype).eps) / 2 if logits.dtype.kind == "f" else 0.0
+    return stored * size + 8.0 * float(np.finfo(np.float32).eps) * (1.0 + size)
+
+
+def _blur(probabilities: Floats, rounding: Floats) -> Floats:
+    """(..., class): how far such errors of logits move probabilities, p_c |sum over k of p_k (e_c - e_k)| at most."""
+    others = (probabilities * rounding).sum(-1, keepdims=True) - probabilities * rounding
+    return np.asarray(probabilities * ((1.0 - probabilities) * rounding + others), np.float64)

@@ -16,6 +16,22 @@ from pathlib import Path
 
 from waterjar.errors import UnwrittenError, WaterjarError, brief
 
+_DEVICES = (Path("/dev"), Path("/dev/fd"))
+
+
+def refuse_taken(path: str | os.PathLike[str]) -> None:
+    """Refuse a path at which something is, before work is done that would be lost."""
+    place = as_path(path)
+    try:
+        taken = any(one.name != ".waterjar" for one in place.iterdir()) if place.is_dir() else place.exists()
+        run = (place / "zarr.json").exists()
+    except (OSError, ValueError) as error:
+        raise WaterjarError(f"path {str(place)!r} cannot be used: {error}") from error
+    if taken:
+        raise WaterjarError(
+            f"{place} {'holds a run already' if run else 'is not empty'}: expected a path at which there is nothing yet"
+        )
+
 
 def as_path(path: str | os.PathLike[str]) -> Path:
     """Where the caller says that a run or a study is."""
@@ -29,12 +45,12 @@ def write_file(path: str | os.PathLike[str], data: bytes | str, *, sync: bool = 
     """Write a file and the folders above it; an error leaves the file that was there.
 
     Caches, which can be made again and know whether they are whole, do without `sync`. A link is replaced by the file:
-    what it leads to may be somebody else's. /dev/stdout is written to as it is.
+    what it leads to may be somebody else's. /dev/stdout is written to as it is; /dev/shm is a folder like any other.
     """
     target = Path(path)
     content = data.encode() if isinstance(data, str) else data
     try:
-        if target.parts[:2] == ("/", "dev"):
+        if target.parent in _DEVICES:
             with target.open("wb") as file:
                 file.write(content)
             return target
@@ -103,9 +119,17 @@ def _write_draft(draft: Path, data: bytes, *, sync: bool) -> None:
 
 def make_folder(path: Path, *, sync: bool = True) -> list[Path]:
     """Make a folder and those above it; returns the folders that have a new entry."""
-    changed = [folder.parent for folder in (path, *path.parents) if not folder.exists()]
-    if changed:
-        path.mkdir(parents=True, exist_ok=True)
+    changed: list[Path] = []
+    missing = [] if path.is_dir() else [path]
+    while missing:
+        try:
+            missing[-1].mkdir()
+        except FileNotFoundError:
+            missing.append(missing[-1].parent)
+        except FileExistsError:  # somebody made it meanwhile, or it is a file: whoever writes into it is told
+            missing.pop()
+        else:
+            changed.insert(0, missing.pop().parent)
     if sync:
         for folder in changed:
             to_disk(folder)

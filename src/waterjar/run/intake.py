@@ -128,9 +128,11 @@ class Intake:
         """The rows of a group of snapshots; of one by layer, a group for each."""
         rows: Rows = {}
         known = variables_of(group)
+        sizes: dict[str, int] = {}  # what one array has along a dimension, the others must have
         for name, array in value.items():
             if group not in BY_LAYER or (group == "attention" and name in known):
-                rows.setdefault(group, {})[name] = self._shot(group, name, array)
+                row = rows.setdefault(group, {})[name] = self._shot(group, name, array, sizes)
+                sizes |= dict(zip(self._variable(group, name, ("snapshot",)).dims[1:], row.values.shape, strict=True))
                 continue
             below = f"{group}/{layer_name(name, 'method' if group == 'attribution' else 'layer')}"
             inside: Values = (
@@ -139,12 +141,11 @@ class Intake:
             rows[below] = {key: self._shot(below, key, one) for key, one in inside.items()}
         return rows
 
-    def _shot(self, group: str, name: str, value: object) -> Row:
+    def _shot(self, group: str, name: str, value: object, beside: Mapping[str, int] | None = None) -> Row:
         variable = self._variable(group, name, ("snapshot",))
+        sizes = {**(beside or {}), **self._sizes(group)}
         with fitting(group):
-            return snapshot_row(
-                value, variable, self._sizes(group), self._probe_sets, group, self._storage.snapshot_dtype
-            )
+            return snapshot_row(value, variable, sizes, self._probe_sets, group, self._storage.snapshot_dtype)
 
     def _variable(self, group: str, name: str, first: tuple[str, ...]) -> Variable:
         known = {key.rpartition("/")[2]: v for key, v in self._variables.items() if key.rpartition("/")[0] == group}

@@ -25,6 +25,9 @@ Direction = Literal["higher", "lower", "none"]
 ABSENT = 255
 """In a flag per example: nobody looked."""
 
+MOST_TARGETS = 2**16
+"""Places that routes go to are counted from 0 on; a number beyond this one is no such count."""
+
 MEANINGS = {
     "present": "the value is there",
     "not_recorded": "the training loop did not log it",
@@ -213,6 +216,9 @@ GROUPS: dict[str, dict[str, Variable]] = {
         "parameters": Variable(("repeat",), "parameters of the whole collective"),
         "trainable_parameters": Variable(("repeat",), "parameters of the collective that are trained"),
         "stream_parameters": Variable(("repeat", "stream"), "parameters of each stream"),
+        "coalition_order": Variable(
+            ("repeat", "order", "stream"), "place at which each stream joins, in the orders that coalitions are of"
+        ),
     },
     "probe_samples": {
         "label": Variable(("repeat", "eval_set", "sample"), "label of the sample"),

@@ -162,7 +162,8 @@ class Shelf:
         if part in _FAULTS:
             raise self.broken(part, _FAULTS[part])
         try:
-            module = importlib.import_module(part.target)
+            with contextlib.redirect_stdout(sys.stderr):  # what it prints belongs in no table of ours
+                module = importlib.import_module(part.target)
         except MemoryError:
             raise
         except (Exception, SystemExit) as error:  # another's file: whatever it raises is a fault of that file
@@ -172,6 +173,10 @@ class Shelf:
         if lacking:
             what = " and no ".join(lacking).replace("|", " or ")
             raise self.broken(part, f"it has no {what}; expected {', '.join(wanted).replace('|', ' or ')}")
+        for name in (name for one in wanted for name in one.split("|") if hasattr(module, name)):
+            expected = _unlike(name, getattr(module, name))
+            if expected:
+                raise self.broken(part, f"its {name} is {brief(repr(getattr(module, name)))}; expected {expected}")
         return module
 
     def fault(self, part: Part) -> str:
@@ -297,6 +302,15 @@ def _read_entry_points() -> Iterator[Part]:
         for entry in entries:
             if entry.group.startswith(PREFIX):
                 yield Part(entry.group.removeprefix(PREFIX), entry.name, entry.value, package, version)
+
+
+def _unlike(name: str, value: object) -> str:
+    """What was expected under a name that a part must have, if `value` is not it: names say what they are of."""
+    if name == "Settings":
+        return "" if isinstance(value, type) and hasattr(value, "model_fields") else "a pydantic model"
+    if name.isupper():
+        return "" if value is not None else "a value"
+    return "" if callable(value) else "a function"
 
 
 @functools.cache

@@ -17,7 +17,7 @@ import os
 import stat
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
@@ -131,9 +131,9 @@ class LocalStore:
     def _place(self, key: str) -> Path:
         target = self.path / key
         if target.parent not in self._known:
-            for folder in (self._private, target.parent):
+            for folder in (one for one in (self._private, target.parent) if one not in self._known):
                 self._unsynced |= dict.fromkeys(make_folder(folder, sync=False))
-            self._known.add(target.parent)
+            self._known |= {self._private, target.parent}
         return target
 
     def _replace(self, target: Path, data: bytes, *, sync: bool) -> None:
@@ -188,12 +188,12 @@ class LocalStore:
     def _to_disk(self) -> None:
         """Wait for all that was written, in threads that end here: the disk takes many at once as quickly as one."""
         if self._sync is not False:
+            paths = list(self._unsynced)
             try:
                 with ThreadPoolExecutor(_AT_ONCE) as pool:
-                    list(pool.map(_to_disk, self._unsynced))
+                    list(pool.map(_to_disk, (paths[i::_AT_ONCE] for i in range(min(_AT_ONCE, len(paths))))))
             except RuntimeError:  # none can be started any more: the process is ending, or has no memory for it
-                for path in self._unsynced:
-                    _to_disk(path)
+                _to_disk(paths)
         self._unsynced.clear()
 
     def _mark_synced(self, began: float) -> None:
@@ -279,9 +279,10 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-def _to_disk(path: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):  # removed since
-        to_disk(path)
+def _to_disk(paths: Sequence[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):  # removed since
+            to_disk(path)
 
 
 class _Hasher(LocalStore):

@@ -185,7 +185,9 @@ def t_bounds(samples: Array, confidence: float) -> tuple[Array, Array]:
 def _half_width(samples: Array, confidence: float) -> Array:
     """t(n-1) · s/√n along the last axis."""
     n = samples.shape[-1]
-    return np.asarray(-special.stdtrit(n - 1, (1 - confidence) / 2) * samples.std(axis=-1, ddof=1) / np.sqrt(n))
+    with np.errstate(invalid="ignore"):  # what is infinite has no spread
+        spread = samples.std(axis=-1, ddof=1)
+    return np.asarray(-special.stdtrit(n - 1, (1 - confidence) / 2) * spread / np.sqrt(n))
 
 
 def scale_of(within: tuple[float, float]) -> str:
@@ -220,8 +222,8 @@ def ranged_bounds(samples: Array, confidence: float, within: tuple[float, float]
         return plain
     half = _half_width(samples, confidence)
     inside = np.clip(samples, low, high)  # what lies beyond by more than rounding has the plain interval
-    above, below = (inside - low).mean(axis=-1), (high - inside).mean(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a mean at an end has no width; see below
+        above, below = (inside - low).mean(axis=-1), (high - inside).mean(axis=-1)
         steps = (half / above if lower else 0.0) + (half / below if upper else 0.0)
         odds = np.exp(2 * np.arcsinh(steps / 2))
         if not upper:

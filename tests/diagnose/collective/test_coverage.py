@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from waterjar.diagnose.collective.coalitions import cached_game
+from waterjar.diagnose.collective.coalitions import Game, cached_game, without_streams
 from waterjar.diagnose.collective.contributions import bounds
 from waterjar.diagnose.collective.resampling import percentile_bounds, resampled_accuracies
 
@@ -66,3 +66,53 @@ def test_shapley_values(kind: str) -> None:
         low, high = bounds(shares(rng, 300), 0.0, 0.95)
         hits += (low <= truth) & (truth <= high)
     assert ((hits / 500 > 0.915) & (hits / 500 < 0.985)).all(), hits / 500
+
+
+def sampled_coverage(streams: int, studies: int, truths: int) -> float:
+    """Share of streams whose interval holds the value of 10,000 samples and `truths` orders; 8 networks, in turn.
+
+    What streams say is about equally good or of very different quality; 400 samples and the usual orders each.
+    """
+    coalitions = pytest.importorskip("waterjar.probe.collective.coalitions")
+    hits, rng = [], np.random.default_rng(9)
+    for study in range(studies):
+        strength = rng.uniform(0.1, 1, streams) if study % 2 else np.full(streams, 0.3)
+        hard = 0.5 * (study % 4 > 1)
+
+        def said(n: int, strength: np.ndarray = strength, hard: float = hard) -> tuple[np.ndarray, np.ndarray]:
+            labels = rng.integers(2, size=n)
+            noise = rng.normal(size=(n, streams)) + hard * rng.normal(size=(n, 1))
+            return strength * (2 * labels - 1)[:, None] + noise, labels
+
+        votes, labels = said(10_000)
+        truth = np.zeros(streams)
+        for _ in range(truths):
+            own = rng.permutation(streams)
+            for order in (own, own[::-1]):
+                right = ((np.cumsum(votes[:, order], 1) > 0) == labels[:, None]).mean(0)
+                truth[order] += np.diff(np.concatenate([[0.5], right])) / (2 * truths)
+        votes, labels = said(400)
+        present = coalitions.coalitions_of(streams, "removed", seed=study)
+        right = ((present.astype(float) @ votes.T > 0) == labels).astype(float)
+        right = np.concatenate([without_streams(labels)["accuracy"][None], right])
+        present = np.concatenate([np.zeros((1, streams), bool), present])
+        places = coalitions.places_of(streams, seed=study)
+        game = Game(present, {"accuracy": right}, places=places, pairs=len(places) // 2)
+        shares, error = game.shapley("accuracy")
+        np.testing.assert_allclose(shares.sum(0), right[present.all(1)][0] - right[0], atol=1e-9)
+        low, high = bounds(shares, error, 0.95, game.pairs)
+        hits.append((low <= truth) & (truth <= high))
+    return float(np.mean(hits))
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.parametrize("streams", [12, 20, 40])
+def test_shapley_values_of_many_streams(streams: int) -> None:
+    """Of sampled orders: 8 networks a number of streams, 96 to 320 intervals."""
+    assert sampled_coverage(streams, 8, 100) >= 0.9
+
+
+@pytest.mark.torch
+def test_shapley_values_of_many_streams_in_short() -> None:
+    assert sampled_coverage(12, 2, 40) >= 0.9

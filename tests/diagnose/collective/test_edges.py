@@ -13,11 +13,16 @@ from diagnose.collective.by_hand import last, measured, random_streams, sure_of,
 from waterjar import WaterjarError
 from waterjar.diagnose import collective
 from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.result import UNDEFINED
 from waterjar.diagnose.study import diagnose
 from waterjar.run.schema import REASONS
 
 NEED_ROUTING = ("routing_entropy", "route_information", "load_imbalance", "routing_overlap", "routing_entropy_change")
 NEED_PRINTS = ("fingerprint_diversity", "anchor_utilisation", "anchor_entropy", "dead_anchors")
+
+
+def remarks(found: Any) -> str:
+    return str(found["collective_remarks"].values)
 
 
 def test_one_stream(tmp_path: Path) -> None:
@@ -46,6 +51,7 @@ def test_forty_streams(tmp_path: Path) -> None:
     assert np.isnan(last(found, "interaction")).all()
     code = reasons_of(found, "interaction").values[0, -1, 0, 0, 1]
     assert REASONS[code] == "not_recorded"  # all coalitions would be needed
+    assert "40 streams: their interactions are missing, since they need all coalitions" in remarks(found)
 
 
 @pytest.mark.parametrize("rule", ["mean_probability", "vote"])
@@ -58,9 +64,11 @@ def test_a_stream_of_nan_is_passed_over_and_said(tmp_path: Path, rule: str) -> N
     assert np.isnan(each[-1]) and not np.isnan(each[:-1]).any()
     assert last(found, "emergence_ratio") == last(found, "collective_accuracy") / np.nanmax(each)
     assert last(found, "disagreement_matrix").shape == (4, 4) and last(found, "disagreement") > 0
-    assert (
-        str(found["collective_remarks"].values) == "seed 0: logits of broken are NaN, which is passed over as a stream"
-    )
+    assert str(found["collective_remarks"].values).split("; ") == [
+        "seed 0: stream broken has no answer to some sample (logits that are NaN, or all minus infinity): passed over "
+        "as a stream",
+        "seed 0: no contributions of any stream, since the logits of one are not numbers",
+    ]
     assert REASONS[reasons_of(found, "shapley_accuracy").values[0, -1, 0, 0]] == "not_a_number"
 
 
@@ -309,5 +317,113 @@ def test_runs_of_a_cell_with_other_streams(tmp_path: Path) -> None:
         waterjar.from_logits(
             tmp_path / "study" / str(seed), dict.fromkeys(names, np.zeros((3, 2))), config={"method": "m", "seed": seed}
         )
-    with pytest.raises(WaterjarError, match="a run of the same cell"):
-        collective.measure(waterjar.open_study(tmp_path / "study"))
+    found = collective.measure(waterjar.open_study(tmp_path / "study"))
+    assert "a run of the same cell" in str(found["collective_remarks"].values[0])
+    assert set(found["disagreement_reason"].values.ravel().tolist()) == {UNDEFINED}
+
+
+def test_no_shares_of_a_collective_that_no_rule_makes(tmp_path: Path) -> None:
+    """A masked class has a logit of -1e9 in single precision: that hides nothing from who compares the rest."""
+    streams, labels = random_streams()
+    masked = {name: np.c_[one, np.full(len(one), -1e9)].astype(np.float32) for name, one in streams.items()}
+    always = np.tile([5.0, 0.0, 0.0, 0.0, 0.0], (len(labels), 1)).astype(np.float32)
+    found = measured(tmp_path, masked, collective=always, labels=labels)
+    for name in ("shapley_accuracy", "ablation", "interaction"):
+        assert np.isnan(last(found, name)).all() and why(found, name) == "not_recorded"
+    assert "no rule makes the collective of its streams' outputs" in str(found["collective_remarks"].values)
+
+
+def test_a_stream_of_nan_costs_the_collective_that_is_made_of_it(tmp_path: Path) -> None:
+    streams, labels = random_streams()
+    streams["s00"] = np.full_like(streams["s00"], np.nan)
+    found = measured(tmp_path, streams, collective="mean_probability", labels=labels)
+    assert why(found, "collective_accuracy") == why(found, "emergence_ratio") == "not_a_number"
+    assert "the collective has no answer to 200 of 200 samples" in remarks(found)
+
+
+def test_nan_on_a_validation_sample_costs_the_choice_only(tmp_path: Path) -> None:
+    streams, labels = random_streams()
+    both = {name: {"val": one.copy(), "test": one} for name, one in streams.items()}
+    both["s00"]["val"][3, 0] = np.nan
+    told = dict.fromkeys(("val", "test"), labels)
+    whole = np.mean(list(streams.values()), axis=0)
+    found = measured(tmp_path, both, collective={"val": whole, "test": whole}, labels=told)
+    assert not np.isnan(last(found, "individual_accuracy")).any() and last(found, "best_stream") != 0
+    assert not np.isnan(last(found, "shapley_accuracy")[0]).any()
+    assert remarks(found) == "seed 0: stream s00 has no answer to some validation sample: not chosen as the best"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, "row"])
+def test_infinite_logits_cost_only_what_is_undefined(tmp_path: Path, bad: Any) -> None:
+    """A half precision overflow in one stream; one class that is not known; a row without any answer."""
+    streams, labels = random_streams()
+    whole = np.mean(list(streams.values()), axis=0)
+    streams["s00"] = streams["s00"].copy()
+    streams["s00"][5, slice(None) if bad == "row" else 1] = -np.inf if bad == "row" else bad
+    found = measured(tmp_path, streams, collective=whole, labels=labels)
+    for name in ("emergence_ratio", "collective_accuracy", "nll_calibrated", "ece", "oracle_accuracy", "disagreement"):
+        assert np.isfinite(last(found, name))
+    each = last(found, "individual_accuracy")
+    if bad == "row":
+        assert np.isnan(each[0]) and "stream s00 has no answer to some sample" in remarks(found)
+        assert np.isfinite(last(found, "ambiguity"))
+    else:
+        assert each[0] == np.mean(streams["s00"].argmax(1) == labels)
+    if bad == np.inf:
+        assert why(found, "ambiguity") == why(found, "shapley_accuracy") == "not_a_number"
+        assert np.isnan(last(found, "nll_individual")).tolist() == [True, False, False]
+        assert "stream s00 has infinite logits" in remarks(found)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_no_temperature_where_it_cannot_be_fitted(tmp_path: Path, bad: float) -> None:
+    streams, labels = random_streams()
+    whole = np.mean(list(streams.values()), axis=0)
+    broken = whole.copy()
+    broken[4, 1] = bad
+    both = {name: dict.fromkeys(("val", "test"), one) for name, one in streams.items()}
+    told = dict.fromkeys(("val", "test"), labels)
+    found = measured(tmp_path, both, collective={"val": broken, "test": whole}, labels=told)
+    assert np.isfinite(last(found, "nll"))
+    assert why(found, "nll_calibrated") == why(found, "temperature") == "not_a_number"
+    assert "the collective has no probabilities on validation data" in remarks(found)
+
+
+def test_no_temperature_of_a_label_without_probability(tmp_path: Path) -> None:
+    streams, labels = random_streams()
+    whole = np.mean(list(streams.values()), axis=0)
+    sure = whole.copy()
+    sure[0, labels[0]] = -np.inf
+    both = {name: dict.fromkeys(("val", "test"), one) for name, one in streams.items()}
+    told = dict.fromkeys(("val", "test"), labels)
+    found = measured(tmp_path, both, collective={"val": sure, "test": whole}, labels=told)
+    assert why(found, "nll_calibrated") == "undefined"
+    (tmp_path / "other").mkdir()
+    found = measured(tmp_path / "other", streams, collective=sure, labels=labels)
+    assert last(found, "nll") == last(found, "nll_calibrated") == np.inf and why(found, "temperature") == "undefined"
+
+
+def test_the_order_of_many_streams_does_not_matter(tmp_path: Path) -> None:
+    streams, labels = random_streams(count=10)
+    backwards = dict(reversed(streams.items()))
+    (tmp_path / "other").mkdir()
+    one, other = (
+        measured(path, own, collective="mean_probability", labels=labels)
+        for path, own in ((tmp_path, streams), (tmp_path / "other", backwards))
+    )
+    for name in ("shapley_accuracy", "shapley_accuracy_se", "shapley_log_likelihood"):
+        np.testing.assert_allclose(last(one, name)[0], last(other, name)[0][::-1], atol=1e-12)
+
+
+def test_samples_without_a_label(tmp_path: Path) -> None:
+    streams, labels = random_streams()
+    gate = np.full((200, 3), 1 / 3)
+    found = measured(tmp_path, streams, collective="vote", labels=np.full(200, -1), routing=gate)
+    assert why(found, "emergence_ratio") == why(found, "shapley_accuracy") == "not_recorded"
+    assert last(found, "routing_entropy_normalised") == pytest.approx(1.0)
+    assert remarks(found) == "no sample of test has a label (probe_samples/label is -1): nothing can be scored"
+    (tmp_path / "other").mkdir()
+    some = measured(tmp_path / "other", streams, collective="vote", labels=np.where(np.arange(200) < 20, -1, labels))
+    assert remarks(some) == "20 of 200 samples of test have no label, and are not scored"

@@ -13,11 +13,14 @@ from waterjar.diagnose.collective import (
     anchor_entropy,
     dead_anchors,
     fingerprint_diversity,
+    fit_temperature,
+    negative_log_likelihood,
     routing_entropy,
     shapley_interactions,
     shapley_values,
 )
-from waterjar.diagnose.collective.coalitions import cached_game
+from waterjar.diagnose.collective.coalitions import Game, cached_game
+from waterjar.diagnose.collective.shapley import all_coalitions, shapley_of, shapley_of_walks
 
 
 def test_three_streams_that_each_know_a_third(tmp_path: Path) -> None:
@@ -99,7 +102,6 @@ def test_sampled_shares_are_the_exact_ones_within_their_error() -> None:
     logits = np.stack(list(streams.values()), 1)
     sampled = cached_game(logits, labels, "mean_probability", orders=400)
     codes = np.arange(2**9)
-    from waterjar.diagnose.collective.shapley import all_coalitions, shapley_of
     from waterjar.run.combining import combine
 
     present = all_coalitions(9)
@@ -111,6 +113,22 @@ def test_sampled_shares_are_the_exact_ones_within_their_error() -> None:
     shares, error = sampled.shapley("accuracy")
     assert (np.abs(shares.mean(1) - exact) < 4 * error).all() and error.max() < 0.01
     assert shares.mean(1).sum() == pytest.approx(right[-1].mean() - right[0].mean())
+
+
+def test_walks_through_some_coalitions_sum_to_all_that_there_is() -> None:
+    """Arcs of circles, whose orders nobody knows: the sum is exact, the error is not known."""
+    rng, n = np.random.default_rng(4), 10
+    circles = [rng.permutation(n) for _ in range(3)]
+    arcs = [np.isin(np.arange(n), np.roll(c, -k)[:size]) for c in circles for k in range(n) for size in range(n + 1)]
+    present = np.unique(np.array(arcs), axis=0)
+    values = rng.normal(size=(len(present), 4))
+    shares, error = Game(present, {"accuracy": values}).shapley("accuracy")
+    np.testing.assert_allclose(shares.sum(0), values[-1] - values[0], atol=1e-12)
+    assert np.isnan(error).all()
+    every = all_coalitions(4)
+    played = rng.normal(size=(16, 3))
+    np.testing.assert_allclose(shapley_of_walks(every, played), shapley_of(every, played), atol=1e-12)
+    assert np.isnan(shapley_of_walks(every[:-1], played[:-1])).all()
 
 
 def test_entropies_at_their_bounds() -> None:
@@ -190,3 +208,21 @@ def test_probes_read_what_untrained_heads_do_not_say(tmp_path: Path) -> None:
     ]
     low, high = last(found, "individual_accuracy_low"), last(found, "individual_accuracy_high")
     assert (low < 1 / 3).all() and (high > 1 / 3).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_the_temperature_is_that_with_the_lowest_likelihood(scale: float) -> None:
+    """Guo et al. 2017, nothing added; logits of any size."""
+    rng = np.random.default_rng(3)
+    labels = rng.integers(4, size=80)
+    logits = rng.normal(size=(80, 4)) + 1.5 * np.eye(4)[labels]
+    tried = np.exp(np.linspace(-3, 3, 20001))
+    best = tried[np.argmin([negative_log_likelihood(logits / t, labels) for t in tried])]
+    assert fit_temperature(scale * logits, labels) == pytest.approx(scale * best, rel=1e-3)
+
+
+def test_a_temperature_of_answers_that_are_all_right_is_above_zero() -> None:
+    labels = np.arange(20) % 2
+    found = fit_temperature(sure_of(labels, 2), labels)
+    assert 1.0 < found < 8.0  # 21 parts of 22 are as sure as exp(8 / T) : 1
+    assert found == pytest.approx(8.0 / np.log(21.5 / 0.5), rel=1e-4)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import waterjar
 from diagnose.collective.by_hand import last, measured, random_streams, sure_of, why
 from waterjar import WaterjarError
+from waterjar.diagnose import collective
 from waterjar.diagnose.collective import (
     Affinities,
     Course,
@@ -33,7 +35,7 @@ from waterjar.diagnose.registry import families
 from waterjar.diagnose.result import Result
 
 RNG = np.random.default_rng(0)
-SETTINGS = {"resamples": 10, "confidence": 0.95, "seed": 0, "ridge": 0.01}
+SETTINGS = {"resamples": 10, "confidence": 0.95, "resampling_seed": 0, "probe_ridge": 0.01}
 
 
 def compute(name: str, given: Any) -> tuple[Result, dict[str, Result]]:
@@ -215,3 +217,20 @@ def test_odd_numbers_of_the_rest() -> None:
     empty = StreamOutputs(["a"], Answers(np.zeros(0, int), np.zeros((0, 1, 2)), collective=np.zeros((0, 2))))
     for name in ("emergence_ratio", "nll", "disagreement", "ece"):
         assert compute(name, empty)[0].reason == "empty_set"
+
+
+def test_one_snapshot_without_an_epoch_is_not_the_start(tmp_path: Path) -> None:
+    """What nobody called untrained has no value before training."""
+    streams, labels = random_streams()
+    found = measured(tmp_path, streams, collective="mean_logit", labels=labels)
+    assert not np.isnan(found["disagreement_final"].values).any()
+    assert np.isnan(found["disagreement_initial"].values).all() and why(found, "disagreement_initial") == "not_recorded"
+
+
+def test_places_of_routes_are_counted(tmp_path: Path) -> None:
+    """A number that is no count is refused, not made an axis of."""
+    with waterjar.Recorder(tmp_path / "run", {}, eval_sets=["test"], labels={"stream": ["a"]}) as recorder:
+        routes = {"route_weight": np.ones((1, 1, 4, 1, 1, 2)), "route_index": np.full((1, 1, 4, 1, 1, 2), 10**9)}
+        recorder.log(epoch=1, snapshot={"streams": routes})
+    with pytest.raises(WaterjarError, match="route_index goes up to 1000000000: .* fewer than 65536"):
+        collective.measure(waterjar.open_run(tmp_path / "run"))

@@ -49,7 +49,7 @@ def test_the_order_of_streams_changes_nothing(seed: int, order: list[int], rule:
         for metric in families()["collective"].metrics.values():
             if metric.input is not StreamOutputs or metric.name == "deep_ensemble_equivalent":
                 continue
-            defaults = {"resamples": 40, "confidence": 0.95, "seed": 0, "ridge": 0.01}
+            defaults = {"resamples": 40, "confidence": 0.95, "resampling_seed": 0, "probe_ridge": 0.01}
             made = metric.compute(outputs, **{name: defaults[name] for name in metric.takes})
             result, beside = made if isinstance(made, tuple) else (made, {})
             for name, one in {metric.name: result, **beside}.items():

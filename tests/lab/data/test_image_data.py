@@ -296,9 +296,9 @@ def test_a_name_that_has_changed_is_told_of_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux's memory map")
-def test_workers_share_one_copy(tmp_path: Path) -> None:
+def test_workers_share_one_copy(disk_path: Path) -> None:
     data = load("glyphs", alphabets=1, characters=2, train_per_class=100, test_per_class=1)
-    directory = to_cache(data, tmp_path)
+    directory = to_cache(data, disk_path)
     os.sync()  # pages that are not on the disk yet count as the process's own, and tests do not wait for it
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         results = pool.map(open_in_worker, [str(directory)] * 2)

@@ -52,6 +52,12 @@ def declaration(**changes: Any) -> Declared:
     return declare({**CONTENT, **changes})
 
 
+@pytest.fixture
+def tmp_path(disk_path: Path) -> Path:
+    """What a file takes is the disk's affair."""
+    return disk_path
+
+
 def on_disk(*folders: Path) -> int:
     """What the file system says, blocks and all: independent of how the estimate counts."""
     paths = [path for folder in folders for path in (folder, *folder.rglob("*"))]

@@ -12,9 +12,10 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import tiny_collectives as tiny  # noqa: E402
-from waterjar.diagnose.collective.shapley import shapley_of  # noqa: E402
+from waterjar.diagnose.collective.shapley import shapley_of_orders  # noqa: E402
 from waterjar.errors import WaterjarError  # noqa: E402
 from waterjar.probe.collective import adapt, coalitions, coalitions_of, gradient_contributions, stream_failure  # noqa: E402
+from waterjar.probe.collective.coalitions import places_of  # noqa: E402
 from waterjar.probe.collective.live import LiveCollective  # noqa: E402
 from waterjar.probe.collective.samples import samples_of  # noqa: E402
 from waterjar.probe.collective.still import measured  # noqa: E402
@@ -152,25 +153,31 @@ class TestByHand:
 
 
 class TestManyStreams:
-    def test_arcs_of_circles(self) -> None:
-        bits = coalitions_of(12, "zeroed", orders=4, seed=1)
+    def test_everybody_who_is_there_so_far(self) -> None:
+        bits = coalitions_of(12, "zeroed", orders=40, seed=1)
         sizes = bits.sum(axis=1)
         assert len(np.unique(bits, axis=0)) == len(bits)
         assert (sizes == 1).sum() == (sizes == 11).sum() == 12 and (sizes == 0).sum() == (sizes == 12).sum() == 1
-        assert len(bits) <= 4 * 12 * 11 + 2
-        np.testing.assert_array_equal(bits, coalitions_of(12, "zeroed", orders=4, seed=1))
+        assert len(bits) <= 40 * 9 + 2 * 12 + 2
+        np.testing.assert_array_equal(bits, coalitions_of(12, "zeroed", orders=40, seed=1))
+        there = {tuple(row) for row in bits.tolist()}
+        for places in places_of(12, 40, seed=1):
+            assert all(tuple((places < size).tolist()) in there for size in range(13))
         assert 200 < len(coalitions_of(9, "removed")) < 511
 
-    def test_every_stream_joins_at_every_size(self) -> None:
-        bits = coalitions_of(10, "zeroed", orders=1)
-        there = {tuple(row) for row in bits.tolist()}
-        for stream in range(10):
-            joins = [row for row in there if not row[stream] and (*row[:stream], True, *row[stream + 1 :]) in there]
-            assert {sum(row) for row in joins} == set(range(10))
+    @pytest.mark.parametrize("orders", [1, 4, 20])
+    def test_sampled_shapley_values_of_an_additive_game_are_exact(self, orders: int) -> None:
+        bits, worth = coalitions_of(11, "zeroed", orders=orders), np.arange(11.0)
+        found = shapley_of_orders(bits, (bits @ worth)[:, None], places_of(11, orders))
+        assert found is not None
+        np.testing.assert_allclose(found[0][:, 0], worth, atol=1e-12)
 
-    def test_sampled_shapley_values_of_an_additive_game_are_exact(self) -> None:
-        bits, worth = coalitions_of(11, "zeroed", orders=1), np.arange(11.0)
-        np.testing.assert_allclose(shapley_of(bits, bits @ worth), worth, atol=1e-12)
+    def test_those_of_equal_streams_are_equal(self) -> None:
+        bits = coalitions_of(11, "zeroed", orders=4)
+        found = shapley_of_orders(bits, np.sqrt(bits.sum(1))[:, None], places_of(11, 4))
+        assert found is not None
+        np.testing.assert_allclose(found[0][:, 0], np.sqrt(11) / 11, atol=1e-12)
+        np.testing.assert_allclose(found[1], 0, atol=1e-12)
 
     def test_forty_streams_and_one(self) -> None:
         found = coalitions(adapt(tiny.networks(40)), tiny.data(10), orders=1)

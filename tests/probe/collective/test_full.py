@@ -15,9 +15,11 @@ from torch import nn  # noqa: E402
 
 import tiny_collectives as tiny  # noqa: E402
 import waterjar  # noqa: E402
+from waterjar.diagnose.result import NOT_A_NUMBER  # noqa: E402
 from waterjar.errors import WaterjarError  # noqa: E402
 from waterjar.probe.collective import LiveCollective, Outputs, adapt, coalitions, full_evaluation  # noqa: E402
 from waterjar.probe.collective.evaluation import KEYS  # noqa: E402
+from waterjar.probe.collective.full import _pixels  # noqa: E402
 from waterjar.probe.collective.stages import Stages  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -67,6 +69,12 @@ def found(trained: OnImages, tmp_path_factory: pytest.TempPathFactory) -> Any:
     sets = (images(60, 1), images(40, 2), images(50, 3))
     path = tmp_path_factory.mktemp("full") / "run"
     return full_evaluation(trained, *sets, path, robust=LITTLE, progress=False)
+
+
+def test_a_trained_network_has_no_value_before_training(found: Any) -> None:
+    metrics = found.tree["collective"]
+    assert np.isfinite(metrics["disagreement_final"].values).all()
+    assert np.isnan(metrics["disagreement_initial"].values).all()
 
 
 def test_keys_of_the_seed(found: Any) -> None:
@@ -255,3 +263,120 @@ def test_progress_on_a_terminal_is_one_line() -> None:
     stages.begin("streams")
     stages.end()
     assert "\n" not in log.getvalue() and log.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("count", [9, 12, 40])
+def test_shares_of_many_streams_are_all_that_there_is(count: int, tmp_path: Path) -> None:
+    """Above 8 streams, where orders are sampled: the sum is exact, and the interval is wider than that over samples."""
+    x, y = images(130, 4)
+    nets = [tiny.seeded(i, lambda: nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, 3))) for i in range(count)]
+    found = full_evaluation(
+        adapt(nets, rule="mean_logit"), (x[:20], y[:20]), (x[20:30], y[20:30]), (x[30:], y[30:]), tmp_path / "run",
+        robust=LITTLE, progress=False,
+    )  # fmt: skip
+    told = found.tree["collective"].to_dataset().isel(repeat=0, snapshot=0)
+    nobody = np.bincount(y[30:].numpy()).max() / 100
+    shares = told["shapley_accuracy"].sel(absence="removed")
+    assert float(shares.sum()) == pytest.approx(float(told["collective_accuracy"]) - nobody, abs=1e-12)
+    for kind in ("accuracy", "log_likelihood"):
+        error = told[f"shapley_{kind}_se"].sel(absence="removed")
+        half = (told[f"shapley_{kind}_high"] - told[f"shapley_{kind}_low"]).sel(absence="removed") / 2
+        assert (error > 0).all() and (half > 1.96 * error).all()
+    assert not np.isnan(told["ablation"].sel(absence="removed")).any()
+    for left_out in ("zeroed", "resampled"):
+        assert "more than 8" in found.passed_over[left_out]
+        assert left_out in str(told["collective_remarks"].item())
+
+
+def refused(tmp_path: Path, capsys: Any, match: str, **given: Any) -> None:
+    """Before any stage."""
+    sets = given.pop("sets", (images(20, 1), images(10, 2), images(10, 3)))
+    with pytest.raises(WaterjarError, match=match):
+        full_evaluation(on_images(2), *sets, tmp_path, **given)
+    assert not capsys.readouterr().err
+
+
+def on_images(count: int) -> Any:
+    return adapt([tiny.seeded(i, lambda: nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, 3))) for i in range(count)])
+
+
+def test_a_path_that_holds_a_run_is_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with waterjar.Recorder(tmp_path / "run", {}) as recorder:
+        recorder.log(epoch=0, train={"loss": 1.0})
+    refused(tmp_path / "run", capsys, "holds a run already: expected a path at which there is nothing yet")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "note").write_text("mine")
+    refused(tmp_path / "other", capsys, "is not empty: expected")
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"robust": {"foo": [9]}}, "robust: setting 'foo'"),
+        ({"robust": {"severities": [9]}}, "robust: severity 9: expected one of 1, 2, 3, 4, 5"),
+        ({"robust": {"attacks": ["zap"]}}, "zap"),
+        ({"robust": {"attacks": ["fgsm"], "settings": {"fgsm": {"stride": 1}}}}, "fgsm: setting 'stride'"),
+        ({"robust": {"shifts": ["fog"]}}, "fog"),
+        ({"robust": {"eps": -1.0}}, "eps"),
+        ({"absences": ["gone"]}, "absence 'gone'"),
+        ({"orders": 0}, "orders=0"),
+        ({"draws": 0}, "draws=0"),
+        ({"control": "x"}, "control is a str"),
+        ({"source": "nowhere"}, "nowhere"),
+        ({"sets": [(x, y + 5) for x, y in (images(9, 1), images(9, 2), images(9, 3))]},
+         "labels of set 'train' go up to 7, and the collective has 3 classes: expected 0 to 2"),
+    ],
+)  # fmt: skip
+def test_refused_before_any_stage(
+    given: dict[str, Any], match: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(tmp_path / "run", capsys, match, **given)
+    assert not (tmp_path / "run").exists()
+
+
+def test_images_too_small_to_be_blurred_cost_robustness_alone(tmp_path: Path) -> None:
+    x, y = torch.rand(30, 1, 3, 3), torch.arange(30) % 2
+    pair = adapt([nn.Sequential(nn.Flatten(), nn.Linear(9, 2)) for _ in range(2)])
+    found = full_evaluation(pair, *[(x, y)] * 3, tmp_path / "small", progress=False)
+    assert not math.isnan(found["test_acc"]) and found["robustness"] == {}
+    assert found.passed_over["robustness"] and found.passed_over["adversarial"]
+    assert "uint8" in str(_pixels((255 * x).to(torch.uint8), None))
+
+
+def test_an_attack_that_is_left_out_is_said(tmp_path: Path) -> None:
+    x, y = torch.rand(12, 1, SIDE, SIDE), torch.arange(12) % 2
+    pair = adapt([nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, 2)) for _ in range(2)])
+    few = {"apgd_ce": {"steps": 2, "restarts": 1}, "pgd": {"steps": 2}, "square": {"queries": 2}}
+    robust = {"severities": [3], "ladders": ["seed"], "flags": False, "settings": few}
+    found = full_evaluation(pair, *[(x, y)] * 3, tmp_path / "two", robust=robust, progress=False)
+    assert "three classes" in found.passed_over["apgd_dlr"]
+
+
+class Silent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(SIDE * SIDE, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x.flatten(1)) * float("nan")
+
+
+def test_a_stream_of_nan_is_missing_and_named(tmp_path: Path) -> None:
+    one, other = (nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, 3)) for _ in range(2))
+    trio = adapt({"one": one, "silent": Silent(), "other": other})
+    sets = (images(60, 1), images(40, 2), images(50, 3))
+    found = full_evaluation(trio, *sets, tmp_path / "run", robust=LITTLE, progress=False)
+    assert math.isnan(found["test_acc"])
+    assert "silent" in found.passed_over["not_a_number"] and "one" not in found.passed_over["not_a_number"]
+    assert "NaN" in found.passed_over["adversarial"] and found["adversarial"] == {}
+    assert list(found["stream_contributions"]) == ["one", "silent", "other"]
+    assert all(map(math.isnan, found["stream_contributions"].values()))
+    failure = found["stream_failure"]
+    assert math.isnan(failure["all"]) and math.isnan(failure["without_one"]) and failure["without_silent"] > 0
+    stored = found.run["probes/stream_failure"].isel(step=0, repeat=0)
+    assert math.isnan(stored["accuracy"].sel(failure="all")) and math.isnan(stored["accuracy_low"].sel(failure="all"))
+    assert set(stored["accuracy_reason"].values.tolist()) == {0, NOT_A_NUMBER}
+    told = found.tree["collective"].to_dataset().isel(repeat=0, snapshot=0)
+    for name in ("ablation", "shapley_accuracy"):
+        assert np.isnan(told[name]).all()
+        assert (told[f"{name}_reason"].sel(absence="removed") == NOT_A_NUMBER).all()

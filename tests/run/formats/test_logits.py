@@ -104,9 +104,29 @@ def test_seeds_and_epochs(tmp_path: Path) -> None:
         ({"a": A[None]}, {"seeds": [0, 1]}, r"seeds=\[0, 1\]: expected 1"),
         ({"a": A[:0]}, {}, "has no sample: leave it out"),
         ({"a": A[None][:0]}, {"seeds": []}, "expected at least one of each"),
+        ({"a": A}, {"collective": A[:, :2]}, "collective has 2 classes on 'test': expected 3, as streams"),
+        ({"a": A}, {"isolated": {"a": A[:, :2]}}, "isolated has 2 classes on 'test': expected 3, as streams"),
+        ({"a": {"x": A, "y": A[:, :2]}}, {}, r"streams have \{'x': 3, 'y': 2\} classes by set: expected the same"),
+        ({"a": A[:, :0]}, {"collective": "vote"}, r"streams have \{'test': 0\} classes by set: .* at least one"),
+        ({"a": A}, {"classes": ["p", "q"]}, r"classes=\['p', 'q'\]: expected 3 names"),
+        ({"a": A[None]}, {"epochs": ["x"]}, r"epochs\[0\]='x': expected a number"),
+        ({"a": A[None]}, {"epochs": "x"}, "epochs='x': expected a list of numbers"),
+        ({"a": A[None]}, {"epochs": 3}, "epochs=3: expected a list of numbers"),
+        ({"a": np.stack([A, B])}, {"epochs": [0, np.nan]}, r"epochs\[1\]=nan: a coordinate must be a finite number"),
+        ({"a": np.stack([A, B])}, {"epochs": [3, 1]}, r"epochs=\[3.0, 1.0\]: expected numbers from 0 on, in order"),
+        ({"a": A[None]}, {"epochs": [-1]}, "expected numbers from 0 on, in order"),
+        ({"a": A}, {"routing": np.abs(A), "route_index": np.full((6, 3), 10**9)}, "to 1000000000: .* fewer than 65536"),
+        ({"a": A}, {"routing": np.abs(A), "route_index": np.full((6, 3), -5)}, "goes from -5 to -5: .* -1 for nowhere"),
+        ({"a": A}, {"parameters": -3}, "parameters=-3: expected a number of parameters, from 0 on"),
+        ({"a": A}, {"stream_parameters": {"a": -3}}, "stream_parameters=-3: expected a number of parameters"),
+        ({"a": A}, {"parameters": 5, "trainable_parameters": 9}, "trainable_parameters=9 of parameters=5"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, streams: Any, more: dict[str, Any], message: str) -> None:
     with pytest.raises(WaterjarError, match=message):
         from_logits(tmp_path / "run", streams, **more)
     assert not (tmp_path / "run").exists()
+
+
+def test_who_does_not_say_an_epoch_claims_no_untrained_network(tmp_path: Path) -> None:
+    assert from_logits(tmp_path / "run", {"a": A}, labels=LABELS)["streams"].total_epoch.values.tolist() == [1.0]

@@ -108,3 +108,29 @@ def test_those_of_scikit_learn(tmp_path: Path, kind: str) -> None:
     if kind == "soft":
         each = [one.predict_proba(X[30:]).argmax(1) == (Y[30:] == "yes") for one in made.estimators_]
         np.testing.assert_allclose(found["individual_accuracy"].values[0, 0], np.mean(each, axis=1))
+
+
+def test_estimators_that_are_dropped_take_their_weight_with_them(tmp_path: Path) -> None:
+    """scikit-learn keeps "drop" in named_estimators_, and weights of all that were declared."""
+    declared = [("lr", object()), ("dt", "drop"), ("nb", object()), ("kn", object())]
+    votes = np.stack([X[:, i] > 0 for i in range(3)], 1) @ np.array([5.0, 1.0, 1.0]) / 7
+    answer = np.array(["no", "yes"])[(votes > 0.5).astype(int)]
+    voting = ensemble(
+        weights=[5, 9, 1, 1], predict=lambda x: answer, estimators=declared, named_estimators_=dict(declared)
+    )
+    run = from_voting(tmp_path / "run", voting, X, Y)
+    assert run["streams"].stream.values.tolist() == ["lr", "nb", "kn"]
+    whole = np.exp(run["streams"].collective_logits.values[0, 0, 0].astype(float))
+    np.testing.assert_allclose(whole[:, 1] / whole.sum(1), votes, atol=1e-3)
+    voting.weights = [1, 2]
+    with pytest.raises(WaterjarError, match="expected one of each of 3 estimators"):
+        from_voting(tmp_path / "other", voting, X, Y)
+
+
+def test_weighted_voting_says_what_is_missing(tmp_path: Path) -> None:
+    weighted = lambda x: np.average([Leaning(i).predict_proba(x) for i in range(3)], axis=0, weights=[5, 1, 1])  # noqa: E731
+    found = collective.measure(from_voting(tmp_path / "run", ensemble(predict_proba=weighted), X, Y), resamples=20)
+    assert np.isnan(found["shapley_accuracy"]).all() and np.isnan(found["ablation"]).all()
+    assert "no contributions of streams: coalitions were not recorded, and no rule makes" in str(
+        found["collective_remarks"].item()
+    )

@@ -261,3 +261,16 @@ def test_without_its_data_each_says_so(name: str, tmp_path: Path) -> None:
     with pytest.raises(WaterjarError) as caught:
         figures.draw(name, waterjar.open_study(folder))
     assert len(str(caught.value)) > 30
+
+
+def test_long_names_of_cells_do_not_run_into_other_titles(tmp_path: Path) -> None:
+    folder = waterjar.create_study(tmp_path / "study")
+    for i, config in enumerate(({"seed": 0}, {"probe": "full_evaluation", "model": "_Modules", "evaluation_seed": 0})):
+        waterjar.from_logits(
+            folder / f"run-{i}", {"a": logits(RIGHT["a"])}, collective="vote", labels=LABELS, config=config
+        )
+    figure = figures.draw("emergence", diagnose(waterjar.open_study(folder), settings={"collective": {"resamples": 5}}))
+    figure.draw_without_rendering()
+    for left, middle, _ in np.reshape(np.array(figure.axes, object), (-1, 3)):
+        title = max((text.get_window_extent().x1 for text in (left.title, left._left_title)), default=0.0)
+        assert title < middle.get_window_extent().x0

@@ -116,8 +116,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
     return measured(waterjar.open_study(folder))
 
 
-NAMING = [  # a heatmap of correlations names no cells; the two stacks are one
-    pytest.param(name, marks=pytest.mark.slow if name == "plasticity_stack" else [])
+NAMED_EVERYWHERE = ("contributions", "eri_summary", "learning_curves", "metric_boxes")
+"""Cells in the legend, along an axis, in titles and in cells of a grid: all places where a name is written."""
+NAMING = [  # a heatmap of correlations names no cells
+    pytest.param(name, marks=[] if name in NAMED_EVERYWHERE else pytest.mark.slow)
     for name in NAMES
     if name != "correlation_heatmap"
 ]

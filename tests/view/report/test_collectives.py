@@ -149,14 +149,16 @@ def test_the_template_is_filled_line_by_line(report: Report, tmp_path: Path) -> 
     assert all(root in text for root in report.roots)
 
 
-def robust_study(folder: Path, seeds: tuple[int, ...], gain: float) -> waterjar.Study:
-    """A probe that found the collective to retain more than the ensemble, by `gain`."""
+def robust_study(
+    folder: Path, seeds: tuple[int, ...], gain: float, *, clean: float = 0.9, flag: float | None = None
+) -> waterjar.Study:
+    """A probe that found the collective to retain more than the ensemble, by `gain`; under attack, too, with a flag."""
     waterjar.create_study(folder)
     conditions = ["clean", "seed/blur/3", "seed/gaussian_noise/3", "fgsm/0.03", "worst/0.03"]
     names = {"model": ["collective", "ensemble"], "other_model": ["ensemble"], "condition": conditions,
              "average": ["seed/3", "seed/all"], "stream": ["a"]}  # fmt: skip
     for seed in seeds:
-        accuracy = np.array([[[0.9, 0.8, 0.6, 0.2, 0.1], [0.85, 0.7, 0.5, 0.2, 0.1]]])
+        accuracy = np.array([[[clean, 0.8, 0.6, 0.2, 0.1], [0.85, 0.7, 0.5, 0.2, 0.1]]])
         average = np.full((1, 1, 2), gain + 0.001 * seed)
         with waterjar.Recorder(
             folder / f"run-{seed}", {"method": "trio", "seed": seed}, seeds=[seed], eval_sets=["test"], labels=names,
@@ -168,7 +170,11 @@ def robust_study(folder: Path, seeds: tuple[int, ...], gain: float) -> waterjar.
             bounds = {"accuracy": accuracy, "accuracy_low": accuracy - 0.1, "accuracy_high": accuracy + 0.05}
             recorder.probe("robustness", bounds)
             ends = {"": average, "_low": average - 0.02, "_high": average + 0.02}
-            recorder.probe("robustness_pairs", {f"average_retained_difference{end}": one for end, one in ends.items()})
+            pairs = {f"average_retained_difference{end}": one for end, one in ends.items()}
+            if flag is not None:
+                pairs |= {f"retained_difference{end}": np.repeat(one[..., :1], 5, 2) for end, one in ends.items()}
+                recorder.probe("attack_flags", {"zero_gradient_share": np.array([[flag, 0.0]])})
+            recorder.probe("robustness_pairs", pairs)
     return waterjar.open_study(folder)
 
 
@@ -194,3 +200,55 @@ def test_robustness_is_claimed_where_the_interval_carries_it(
     assert "| Clean | 90.00%" in text and "| Blur | 80.00%" in text and "| −10.00% |" in text
     assert "| Rotation | not recorded: seed/rotation/3 was not asked | - |" in text
     assert "| Adversarial (ε=0.03) | 20.00%" in text and "−70.00%" in text
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
+def test_a_model_at_chance_is_not_called_robust(seeds: tuple[int, ...], tmp_path: Path) -> None:
+    study = robust_study(tmp_path / "study", seeds, 0.1, clean=0.35)
+    (said,) = robustness.lead(model_of(study, settings={"collective": {"resamples": 10}}))
+    assert said == (
+        "trio is not surely above one constant answer (accuracy 0.350, chance 0.333): whether it is more robust than "
+        "the matched ensemble cannot be told."
+    )
+
+
+@pytest.mark.parametrize(("flag", "trusted"), [(0.0, True), (0.4, False)])
+def test_attacks_that_are_not_to_be_trusted_carry_no_claim(flag: float, trusted: bool, tmp_path: Path) -> None:
+    model = model_of(
+        robust_study(tmp_path / "study", (1, 2, 3), 0.1, flag=flag), settings={"collective": {"resamples": 10}}
+    )
+    shifted, attacked = robustness.lead(model)
+    assert shifted.startswith("trio is more robust than the matched ensemble under shifts")
+    assert attacked.startswith(f"trio is {'' if trusted else 'not shown to be '}more robust than")
+    assert ("Attacks on it are not to be trusted (zero gradient share)." in attacked) != trusted
+    text = write(compose(model), tmp_path / "r.results.md").read_text()
+    assert ("(attacks are not to be trusted: zero gradient share)" in text) != trusted
+
+
+def test_the_template_of_one_seed_has_intervals_over_samples(tmp_path: Path) -> None:
+    """One number has one interval: clean accuracy is that of the collective."""
+    robust_study(tmp_path / "study", (1,), 0.1, clean=0.6)
+    record(tmp_path / "study", "sized", 0.5, 0.9, 2, parameters=2_000_000)
+    model = model_of(waterjar.open_study(tmp_path / "study"), settings={"collective": {"resamples": 10}})
+    text = write(compose(model), tmp_path / "r.results.md").read_text()
+    parts = {part.partition("\n")[0].rpartition(": ")[2][:4]: part for part in text.split("\n## ")}
+    ours, sized = (parts[next(name for name in parts if begin in name)] for begin in ("trio", "size"))
+    for name in ("Best Individual Accuracy", "Efficiency", "Collective Accuracy"):
+        line = next(line for line in sized.splitlines() if line.startswith(f"| {name} |"))
+        assert "over samples" in line, line
+    whole, clean = (
+        next(line for line in ours.splitlines() if line.startswith(f"| {name} |")).split(" | ")[1].rstrip(" |")
+        for name in ("Collective Accuracy", "Clean")
+    )
+    assert whole == clean and "[" in clean
+
+
+def test_an_infinite_ratio_has_no_band(tmp_path: Path) -> None:
+    """In one seed the best stream is never right."""
+    folder = waterjar.create_study(tmp_path / "study")
+    record(folder, "odd", 0.0, 0.9, 1)
+    record(folder, "odd", 0.5, 0.9, 2)
+    model = model_of(waterjar.open_study(folder), settings={"collective": {"resamples": 20}})
+    text = write(compose(model), tmp_path / "r.results.md").read_text()
+    assert "infinite in 1 of 2 seeds: the best stream is never right there" in text
+    assert "(not above chance in some seeds)" in text

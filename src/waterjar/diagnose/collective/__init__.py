@@ -1,6 +1,7 @@
 """Collectives: is it more than its parts, and which part does what?
 
 measure(run)                                  over (repeat, snapshot, ...) of a run, or (cell, seed, ...) of a study
+history(measure(run))                         emergence, collective_acc, individual_accs by snapshot: the seed's keys
 emergence_ratio(collective_right, stream_right), routing_entropy(weights), shapley_values(values, n), ...      of arrays
 
 A new metric is one new file here: a function of `StreamOutputs`, `Routing`, `Fingerprints`, `Affinities` or
@@ -27,6 +28,7 @@ from waterjar.diagnose.collective._routing_entropy import routing_entropy
 from waterjar.diagnose.collective._routing_overlap import routing_overlap
 from waterjar.diagnose.collective.best import emergence_ratio, error_reduction
 from waterjar.diagnose.collective.calibration import calibrated_nll, fit_temperature, negative_log_likelihood
+from waterjar.diagnose.collective.history import history
 from waterjar.diagnose.collective.inputs import (
     Affinities,
     Coalitions,
@@ -69,6 +71,7 @@ __all__ = [
     "fingerprint_diversity",
     "fingerprint_similarity",
     "fit_temperature",
+    "history",
     "input_information",
     "load_imbalance",
     "measure",
@@ -88,10 +91,10 @@ def measure(
     validation: str | None = None,
     probe_on: str | None = None,
     rule: Literal["auto", "mean_probability", "mean_logit", "vote"] = "auto",
-    ridge: Positive = 0.01,
+    probe_ridge: Positive = 0.01,
     resamples: Count = 1000,
     confidence: Share = 0.95,
-    seed: Whole = 0,
+    resampling_seed: Whole = 0,
     shapley_samples: Count = 100,
     baseline: CellName | None = DEFAULT,
 ) -> xr.Dataset:
@@ -112,10 +115,10 @@ def measure(
         but the one that is asked.
     rule : how outputs of streams make those of the collective: `auto` is the rule that reproduces the recorded ones, if
         one does. It makes the collective where none was recorded, and coalitions of streams.
-    ridge : penalty of the linear probes.
+    probe_ridge : penalty of the linear probes.
     resamples : bootstrap resamples of the samples.
     confidence : of all intervals.
-    seed : of resamples, halves and orders.
+    resampling_seed : of resamples, halves and orders.
     shapley_samples : orders of streams that Shapley values are made of, where there are more than 8 streams.
     baseline : the control: a scenario, in which the cell with the same settings is looked for, or a cell's name; None
         for none. Its streams are the deep ensemble of `deep_ensemble_equivalent`.

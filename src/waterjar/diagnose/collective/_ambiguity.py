@@ -44,6 +44,9 @@ def _measure(outputs: StreamOutputs) -> tuple[Result, dict[str, Result]]:
     if outputs.compared is not None:
         return outputs.compared, dict.fromkeys(_BESIDE, outputs.compared)
     assert outputs.test.labels is not None
+    if not outputs.likely[outputs.alive].all():
+        gone = Result.missing("not_a_number", "a stream has infinite logits, and so no probabilities")
+        return gone, dict.fromkeys(_BESIDE, gone)
     each, labels = outputs.probabilities, outputs.test.labels
     mean, wanted = each.mean(1), np.eye(each.shape[-1])[labels]
     rows = np.arange(len(labels))

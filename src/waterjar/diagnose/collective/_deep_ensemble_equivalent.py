@@ -50,8 +50,8 @@ def deep_ensemble_equivalent(nll: float, curve: ArrayLike) -> Result:
     between_seeds=True,
     made_of=("nll_calibrated",),
 )
-def _measure(outputs: StreamOutputs, *, seed: int) -> Result:
-    found = calibrated(outputs, seed)
+def _measure(outputs: StreamOutputs, *, resampling_seed: int) -> Result:
+    found = calibrated(outputs, resampling_seed)
     if isinstance(found, Result):
         return found
     control = outputs.control

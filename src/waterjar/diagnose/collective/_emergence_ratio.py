@@ -14,6 +14,8 @@ _BESIDE = {
     "emergence_ratio_low": Beside((), "emergence ratio: lower bound over samples, of this network"),
     "emergence_ratio_high": Beside((), "emergence ratio: upper bound over samples, of this network"),
     "best_individual": Beside((), "accuracy of the best stream, on the scored sets"),
+    "best_individual_low": Beside((), "accuracy of the best stream: lower bound over samples"),
+    "best_individual_high": Beside((), "accuracy of the best stream: upper bound over samples"),
     "best_stream": Beside((), "number of the best stream, chosen on validation data where there is some"),
     "best_at_chance": Beside((), "1 where the best stream is not surely above one constant answer: rho says nothing"),
     "individual_accuracy": Beside(("stream",), "accuracy of each stream, among the others"),
@@ -40,33 +42,37 @@ _BESIDE = {
     made_of=("collective_accuracy", "best_individual"),
 )
 def _measure(
-    outputs: StreamOutputs, *, resamples: int, confidence: float, seed: int
+    outputs: StreamOutputs, *, resamples: int, confidence: float, resampling_seed: int
 ) -> tuple[Result, dict[str, Result]]:
-    found = _compared(outputs, resamples=resamples, seed=seed)
+    found = _compared(outputs, resamples=resamples, resampling_seed=resampling_seed)
     ratio, low, high = ratio_with_bounds(found, confidence)
     about = _streams(outputs, confidence)
     beside = {"emergence_ratio_low": low, "emergence_ratio_high": high, **about}
     if isinstance(found, Result):
-        return ratio, {**beside, **dict.fromkeys(("best_individual", "best_stream", "best_at_chance"), found)}
+        return ratio, {**beside, **dict.fromkeys([name for name in _BESIDE if name.startswith("best_")], found)}
     flag = float(about["head_at_chance"].value[found.stream])
     beside |= {
         "best_individual": Result(found.best, n=found.n),
+        **{
+            f"best_individual_{end}": Result(float(about[f"individual_accuracy_{end}"].value[found.stream]))
+            for end in ("low", "high")
+        },
         "best_stream": Result(float(found.stream)),
         "best_at_chance": Result(flag),
     }
     return ratio, beside
 
 
-def _compared(outputs: StreamOutputs, *, resamples: int, seed: int) -> Versus | Result:
+def _compared(outputs: StreamOutputs, *, resamples: int, resampling_seed: int) -> Versus | Result:
     if outputs.compared is not None:
         return outputs.compared
     best = chosen_on(outputs.validation, outputs.alive, outputs.names, isolated=False)
-    return versus(outputs, outputs.test.right, best, resamples=resamples, seed=seed)
+    return versus(outputs, outputs.test.right, best, resamples=resamples, seed=resampling_seed)
 
 
 def point(outputs: StreamOutputs) -> Result:
     """The ratio alone, without an interval."""
-    found = _compared(outputs, resamples=0, seed=0)
+    found = _compared(outputs, resamples=0, resampling_seed=0)
     return found if isinstance(found, Result) else _plain(found)
 
 

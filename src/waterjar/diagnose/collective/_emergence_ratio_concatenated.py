@@ -31,12 +31,12 @@ _BESIDE = {
     made_of=("collective_accuracy",),
 )
 def _measure(
-    outputs: StreamOutputs, *, ridge: float, resamples: int, confidence: float, seed: int
+    outputs: StreamOutputs, *, probe_ridge: float, resamples: int, confidence: float, resampling_seed: int
 ) -> tuple[Result, dict[str, Result]]:
-    read = probed(outputs, ridge=ridge, joined=True)
+    read = probed(outputs, ridge=probe_ridge, joined=True)
     if isinstance(read, Result):
         return read, dict.fromkeys(_BESIDE, read)
     right, _ = read
-    found = versus(outputs, right, 0, resamples=resamples, seed=seed)
+    found = versus(outputs, right, 0, resamples=resamples, seed=resampling_seed)
     ratio, low, high = ratio_with_bounds(found, confidence)
     return ratio, dict(zip(_BESIDE, (low, high, Result(float(right.mean()), n=len(right))), strict=True))

@@ -36,7 +36,7 @@ _LACKING = Result.missing("not_recorded", "logits of streams alone were not reco
     made_of=("collective_accuracy",),
 )
 def _measure(
-    outputs: StreamOutputs, *, resamples: int, confidence: float, seed: int
+    outputs: StreamOutputs, *, resamples: int, confidence: float, resampling_seed: int
 ) -> tuple[Result, dict[str, Result]]:
     gone = outputs.test.lacking or (_LACKING if outputs.test.isolated is None else None)
     if gone is not None:
@@ -44,7 +44,7 @@ def _measure(
         return gone, dict(zip(_BESIDE, (gone, gone, each, each, each, gone), strict=True))
     right = outputs.test.isolated_right
     best = chosen_on(outputs.validation, numbered(right), outputs.names, isolated=True)
-    found = versus(outputs, right, best, resamples=resamples, seed=seed)
+    found = versus(outputs, right, best, resamples=resamples, seed=resampling_seed)
     ratio, low, high = ratio_with_bounds(found, confidence)
     best_one = found if isinstance(found, Result) else Result(found.best, n=found.n)
     own = (by_stream(right), *stream_bounds(right, confidence))

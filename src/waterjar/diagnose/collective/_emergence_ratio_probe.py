@@ -36,14 +36,14 @@ _BESIDE = {
     made_of=("collective_accuracy",),
 )
 def _measure(
-    outputs: StreamOutputs, *, ridge: float, resamples: int, confidence: float, seed: int
+    outputs: StreamOutputs, *, probe_ridge: float, resamples: int, confidence: float, resampling_seed: int
 ) -> tuple[Result, dict[str, Result]]:
-    read = probed(outputs, ridge=ridge)
+    read = probed(outputs, ridge=probe_ridge)
     if isinstance(read, Result):
         each = Result.of(np.full(len(outputs.names), np.nan), read.code)
         return read, dict(zip(_BESIDE, (read, read, each, each, each, read), strict=True))
     right, best = read
-    found = versus(outputs, right, best, resamples=resamples, seed=seed)
+    found = versus(outputs, right, best, resamples=resamples, seed=resampling_seed)
     ratio, low, high = ratio_with_bounds(found, confidence)
     best_one = found if isinstance(found, Result) else Result(found.best, n=found.n)
     own = (by_stream(right), *stream_bounds(right, confidence))

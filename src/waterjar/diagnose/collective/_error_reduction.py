@@ -30,11 +30,11 @@ _BESIDE = {
     made_of=("collective_accuracy", "best_individual"),
 )
 def _measure(
-    outputs: StreamOutputs, *, resamples: int, confidence: float, seed: int
+    outputs: StreamOutputs, *, resamples: int, confidence: float, resampling_seed: int
 ) -> tuple[Result, dict[str, Result]]:
     if outputs.compared is not None:
         return outputs.compared, dict.fromkeys(_BESIDE, outputs.compared)
     best = chosen_on(outputs.validation, outputs.alive, outputs.names, isolated=False)
-    found = versus(outputs, outputs.test.right, best, resamples=resamples, seed=seed)
+    found = versus(outputs, outputs.test.right, best, resamples=resamples, seed=resampling_seed)
     reduction, low, high = reduction_with_bounds(found, confidence)
     return reduction, {"error_reduction_low": low, "error_reduction_high": high}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.collective.calibration import calibrated_nll
+from waterjar.diagnose.collective.calibration import NO_TEMPERATURE, calibrated_nll
 from waterjar.diagnose.collective.inputs import StreamOutputs
 from waterjar.diagnose.registry import Beside, metric
-from waterjar.diagnose.result import NOT_A_NUMBER, Result
+from waterjar.diagnose.result import UNDEFINED, Result
+from waterjar.run.combining import log_softmax
 
 _BESIDE = {"temperature": Beside((), "temperature of the collective's logits with the lowest NLL")}
 
@@ -26,12 +27,12 @@ _BESIDE = {"temperature": Beside((), "temperature of the collective's logits wit
     matters=4,
     beside=_BESIDE,
 )
-def _measure(outputs: StreamOutputs, *, seed: int) -> tuple[Result, dict[str, Result]]:
-    found = calibrated(outputs, seed)
+def _measure(outputs: StreamOutputs, *, resampling_seed: int) -> tuple[Result, dict[str, Result]]:
+    found = calibrated(outputs, resampling_seed)
     if isinstance(found, Result):
         return found, dict.fromkeys(_BESIDE, found)
     loss, temperature = found
-    return Result.of(loss, NOT_A_NUMBER), {"temperature": Result(temperature)}
+    return Result(loss), {"temperature": Result.of(temperature, UNDEFINED)}
 
 
 def calibrated(outputs: StreamOutputs, seed: int) -> tuple[float, float] | Result:
@@ -45,4 +46,8 @@ def calibrated(outputs: StreamOutputs, seed: int) -> tuple[float, float] | Resul
         fitted = (other.collective, other.labels)
     elif len(test.labels) < 2:
         return Result.missing("undefined", "a temperature needs samples beside those that are scored")
-    return calibrated_nll(test.collective, test.labels, fitted, seed=seed)
+    for logits in (test.collective, *(() if fitted is None else fitted[:1])):
+        if np.isnan(log_softmax(logits)).any():
+            return Result.missing("not_a_number", "logits that are infinite or NaN have no probabilities to calibrate")
+    found = calibrated_nll(test.collective, test.labels, fitted, seed=seed)
+    return NO_TEMPERATURE if np.isnan(found[0]) else found

@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from waterjar.diagnose.collective.inputs import StreamOutputs
+from waterjar.diagnose.collective.resampling import share_bounds
 from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import Result
 
 _UNITS = "1e-6 / parameter"
 _BESIDE = {
+    "parameter_efficiency_low": Beside((), "accuracy per million parameters: lower bound over samples", _UNITS),
+    "parameter_efficiency_high": Beside((), "accuracy per million parameters: upper bound over samples", _UNITS),
     "parameter_efficiency_trainable": Beside((), "accuracy per million parameters that are trained", _UNITS),
+    "parameter_efficiency_trainable_low": Beside((), "the same of those that are trained: lower bound", _UNITS),
+    "parameter_efficiency_trainable_high": Beside((), "the same of those that are trained: upper bound", _UNITS),
 }
 
 
@@ -28,18 +33,21 @@ _BESIDE = {
     beside=_BESIDE,
     made_of=("collective_accuracy",),
 )
-def _measure(outputs: StreamOutputs) -> tuple[Result, dict[str, Result]]:
-    counts = (outputs.parameters, outputs.trainable_parameters)
-    whole, trained = (_per_million(outputs, count) for count in counts)
-    return whole, {"parameter_efficiency_trainable": trained}
+def _measure(outputs: StreamOutputs, *, confidence: float) -> tuple[Result, dict[str, Result]]:
+    whole, *bounds = _per_million(outputs, outputs.parameters, confidence)
+    trained = _per_million(outputs, outputs.trainable_parameters, confidence)
+    return whole, dict(zip(_BESIDE, (*bounds, *trained), strict=True))
 
 
-def _per_million(outputs: StreamOutputs, parameters: float | None) -> Result:
+def _per_million(outputs: StreamOutputs, parameters: float | None, confidence: float) -> tuple[Result, Result, Result]:
+    """The number, and its bounds over samples: those of the accuracy."""
     if outputs.scored is not None:
-        return outputs.scored
+        return (outputs.scored,) * 3
     if parameters is None:
-        return Result.missing("not_recorded", "the number of parameters was not recorded")
+        return (Result.missing("not_recorded", "the number of parameters was not recorded"),) * 3
     if not parameters > 0:
-        return Result.missing("undefined", f"{parameters:g} parameters")
+        return (Result.missing("undefined", f"{parameters:g} parameters"),) * 3
     right = outputs.test.collective_right
-    return Result(float(right.mean()) / (parameters / 1e6), n=len(right))
+    low, high = share_bounds(float(right.sum()), len(right), confidence)
+    millions = parameters / 1e6
+    return Result(float(right.mean()) / millions, n=len(right)), Result(low / millions), Result(high / millions)

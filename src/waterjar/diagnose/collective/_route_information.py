@@ -56,7 +56,7 @@ def class_information(routing: ArrayLike, labels: ArrayLike) -> float:
     summary="route_information_final",
     beside=_BESIDE,
 )
-def _measure(routing: Routing, *, seed: int) -> tuple[Result, dict[str, Result]]:
+def _measure(routing: Routing, *, resampling_seed: int) -> tuple[Result, dict[str, Result]]:
     gone = routing.missing or (None if routing.targets is not None and routing.n_targets else _NO_TARGETS)
     if gone is not None:
         return gone, dict.fromkeys(_BESIDE, gone)
@@ -66,7 +66,7 @@ def _measure(routing: Routing, *, seed: int) -> tuple[Result, dict[str, Result]]
         why = Result.missing("not_a_number", "weights that are NaN, negative, or all 0")
         return why, dict.fromkeys(_BESIDE, why)
     inputs, classes, shuffled = [], [], []
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(len(own), 4)))
+    rng = np.random.default_rng(np.random.SeedSequence(resampling_seed, spawn_key=(len(own), 4)))
     labels = routing.labels
     orders = [] if labels is None else [rng.permutation(labels) for _ in range(_SHUFFLES)]
     for stream in there.tolist():

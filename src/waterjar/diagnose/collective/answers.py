@@ -21,7 +21,7 @@ NOT_NUMBERS = Result.missing("not_a_number")
 
 
 def right_answers(logits: ArrayLike, labels: ArrayLike) -> Floats:
-    """(sample, ...): 1 where the label has the largest logit, 0 where not, NaN where a logit is NaN.
+    """(sample, ...): 1 where the label has the largest logit, 0 where not, NaN where there is no answer.
 
     Logits are (sample, ..., class); the first one of equal logits counts.
 
@@ -30,7 +30,17 @@ def right_answers(logits: ArrayLike, labels: ArrayLike) -> Floats:
     """
     values, wanted = np.asarray(logits), np.asarray(labels)
     told = values.argmax(-1) == wanted.reshape(-1, *(1,) * (values.ndim - 2))
-    return np.where(np.isnan(values).any(-1), np.nan, told.astype(np.float64))
+    return np.where(has_answer(values), told.astype(np.float64), np.nan)
+
+
+def has_answer(logits: ArrayLike) -> NDArray[np.bool_]:
+    """(...): whether logits (..., class) answer at all: none of them is NaN, and not all are minus infinity.
+
+    >>> has_answer([[0.0, np.inf], [0.0, np.nan], [-np.inf, -np.inf]])
+    array([ True, False, False])
+    """
+    values = np.asarray(logits)
+    return np.asarray(~np.isnan(values).any(-1) & (values.max(-1) > -np.inf))
 
 
 def label_log_likelihood(logits: ArrayLike, labels: ArrayLike) -> Floats:

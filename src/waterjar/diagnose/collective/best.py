@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from waterjar.diagnose.collective.answers import Answers, label_log_likelihood, numbered, right_answers
+from waterjar.diagnose.collective.answers import Answers, has_answer, label_log_likelihood, numbered, right_answers
 from waterjar.diagnose.collective.inputs import StreamOutputs
 from waterjar.diagnose.collective.resampling import percentile_bounds, resampled_accuracies
 from waterjar.diagnose.result import Floats, Result
@@ -36,6 +36,7 @@ def best_stream(accuracy: ArrayLike, log_likelihood: ArrayLike | None = None, na
     """
     values = np.asarray(accuracy, np.float64)
     likely = np.zeros(len(values)) if log_likelihood is None else np.asarray(log_likelihood, np.float64)
+    likely = np.where(np.isnan(likely), -np.inf, likely)
     told = list(names) or [""] * len(values)
     order = [i for i in range(len(values)) if not np.isnan(values[i])]
     return min(order, key=lambda i: (-values[i], -likely[i], told[i], i))
@@ -92,7 +93,7 @@ def chosen_on(validation: Answers | None, alive: NDArray[np.bool_], names: Seque
     logits = None if validation is None else validation.isolated if isolated else validation.logits
     if validation is None or logits is None or validation.labels is None or not len(validation.labels):
         return None
-    able = alive & numbered(logits)
+    able = alive & has_answer(logits).all(0)
     if not able.any():
         return None
     right = np.where(able, right_answers(logits, validation.labels).mean(0), np.nan)

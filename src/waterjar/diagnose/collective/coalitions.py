@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from waterjar.diagnose.collective.answers import NOT_NUMBERS, Array, Labels, label_log_likelihood
 from waterjar.diagnose.collective.inputs import ABSENCES, Coalitions, StreamOutputs
-from waterjar.diagnose.collective.shapley import Bools, all_coalitions, drawn_orders, shapley_of
+from waterjar.diagnose.collective.shapley import (
+    Bools,
+    all_coalitions,
+    drawn_orders,
+    shapley_of,
+    shapley_of_orders,
+    shapley_of_walks,
+)
 from waterjar.diagnose.result import Floats, Result
 from waterjar.errors import WaterjarError
 from waterjar.run.combining import averaged_parts
@@ -21,7 +28,7 @@ EXACT = 8
 ACCURACY, LIKELIHOOD = "accuracy", "log_likelihood"
 _BLOCK = 2**20
 """Numbers that are held at a time."""
-_NO_RULE = Result.missing(
+NO_RULE = Result.missing(
     "not_recorded", "coalitions were not recorded, and no rule makes the collective of its streams' outputs"
 )
 
@@ -38,12 +45,25 @@ class Game:
     """Shapley values (stream, sample) of sampled orders; empty where they follow from `values`."""
     errors: dict[str, Floats] = field(default_factory=dict)
     """(stream,): standard error of these by the choice of orders."""
+    places: Labels | None = None
+    """(order, stream): the place at which each one joins in the orders that coalitions are of; None for no orders."""
+    pairs: int | None = None
+    """How many pairs of orders errors are of; None where there are none."""
+    broken: bool = False
+    """Whether some coalition said NaN."""
 
     def shapley(self, kind: str) -> tuple[Floats, Floats]:
-        """(stream, sample) Shapley values, and (stream,) their standard error by sampling, 0 where nothing is."""
+        """(stream, sample) Shapley values, and (stream,) their standard error by sampling.
+
+        It is 0 where nothing was sampled, and NaN where nobody knows how.
+        """
         if kind in self.shares:
             return self.shares[kind], self.errors[kind]
-        return shapley_of(self.present, self.values[kind]), np.zeros(self.present.shape[1])
+        n, values = self.present.shape[1], self.values[kind]
+        if len(self.present) == 2**n:
+            return shapley_of(self.present, values), np.zeros(n)
+        found = None if self.places is None else shapley_of_orders(self.present, values, self.places)
+        return found or (shapley_of_walks(self.present, values), np.full(n, np.nan))
 
     def row(self, present: Bools, kind: str) -> Floats | None:
         """(sample,) of one coalition; None where it is not known."""
@@ -59,13 +79,17 @@ def coalitions_of(
     outputs: StreamOutputs | None,
     gradients: Array | None,
     settings: Any,
-) -> Coalitions | None:
+    places: Labels | None = None,
+) -> Coalitions:
     """The games of one snapshot of one repeat: recorded ones, and `removed` of cached outputs where it was not."""
     right, likely = recorded
     games: dict[str, Game] = {}
     if right is not None or likely is not None:
         games = recorded_games(names, labels_of_coalitions, right, likely, labels)
-        games = {absence: _with_all(game, outputs) for absence, game in games.items()}
+        pairs = None if places is None else len(places) // 2
+        games = {
+            absence: replace(_with_all(game, outputs), places=places, pairs=pairs) for absence, game in games.items()
+        }
     missing = None
     if ABSENCES[0] not in games:
         made = _cached(outputs, settings)
@@ -78,16 +102,21 @@ def coalitions_of(
 
 def _cached(outputs: StreamOutputs | None, settings: Any) -> Game | Result:
     if outputs is None or outputs.test.logits is None:
-        return _NO_RULE
+        return NO_RULE
     if outputs.test.lacking is not None:
         return outputs.test.lacking
-    if not outputs.alive.all():
+    if not outputs.likely.all():
         return NOT_NUMBERS
     if outputs.rule is None:
-        return _NO_RULE
+        return NO_RULE
     assert outputs.test.labels is not None
     return cached_game(
-        outputs.test.logits, outputs.test.labels, outputs.rule, orders=settings.shapley_samples, seed=settings.seed
+        outputs.test.logits,
+        outputs.test.labels,
+        outputs.rule,
+        orders=settings.shapley_samples,
+        seed=settings.resampling_seed,
+        names=outputs.names,
     )
 
 
@@ -111,15 +140,19 @@ def recorded_games(
         if right is not None:
             own = right.T[rows].astype(np.float64)
             values[ACCURACY] = np.where(own == ABSENT, np.nan, own)
+        broken = False
         if likely is not None:
             values[LIKELIHOOD] = likely.T[rows].astype(np.float64)
-        if all(np.isnan(one).all() for one in values.values()):
+            if right is not None:  # somebody looked, and there was no number
+                silent = np.isnan(values[LIKELIHOOD]) & ~np.isnan(values[ACCURACY])
+                values[ACCURACY][silent], broken = np.nan, bool(silent.any())
+        if not broken and all(np.isnan(one).all() for one in values.values()):
             continue  # nobody looked at this snapshot
         if absence == ABSENCES[0] and labels is not None and len(labels) and present.any(1).all():
             present = np.concatenate([np.zeros((1, len(names)), np.bool_), present])
             empty = without_streams(labels)
             values = {key: np.concatenate([empty[key][None], one]) for key, one in values.items()}
-        found[absence] = Game(present, values)
+        found[absence] = Game(present, values, broken=broken)
     return found
 
 
@@ -132,7 +165,7 @@ def _with_all(game: Game, outputs: StreamOutputs | None) -> Game:
     likely = label_log_likelihood(outputs.test.collective, outputs.test.labels)
     own = {ACCURACY: outputs.test.collective_right, LIKELIHOOD: likely}
     values = {kind: np.concatenate([one, own[kind][None]]) for kind, one in game.values.items()}
-    return Game(np.concatenate([game.present, every[None]]), values)
+    return replace(game, present=np.concatenate([game.present, every[None]]), values=values)
 
 
 def without_streams(labels: Labels) -> dict[str, Floats]:
@@ -146,11 +179,14 @@ def without_streams(labels: Labels) -> dict[str, Floats]:
     return {ACCURACY: right, LIKELIHOOD: np.log(counts[labels] / len(labels))}
 
 
-def cached_game(logits: Array, labels: Labels, rule: str, *, orders: int = 100, seed: int = 0) -> Game:
+def cached_game(
+    logits: Array, labels: Labels, rule: str, *, orders: int = 100, seed: int = 0, names: Sequence[str] = ()
+) -> Game:
     """The game of independent streams, from their logits (sample, stream, class) and the rule that joins them.
 
     All coalitions of up to 8 streams; of more the whole, the whole without each one, and Shapley values of `orders`
-    sampled orders (Castro, Gómez & Tejada 2009), half of them backwards.
+    sampled orders (Castro, Gómez & Tejada 2009), half of them backwards. Orders are drawn of the streams sorted by
+    `names`, so that it does not matter in which order streams are given.
 
     >>> game = cached_game(np.log([[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.6, 0.4]]]), np.array([0, 1]), "mean_logit")
     >>> game.shapley("accuracy")[0].mean(1)
@@ -162,7 +198,8 @@ def cached_game(logits: Array, labels: Labels, rule: str, *, orders: int = 100, 
         return Game(present, _in_blocks(logits, labels, rule, lambda parts, own: _subsets(parts, own, rule)))
     edge = np.concatenate([np.zeros((1, n), np.bool_), ~np.eye(n, dtype=np.bool_), np.ones((1, n), np.bool_)])
     values = _in_blocks(logits, labels, rule, lambda parts, own: _some(parts, own, rule, edge[1:]))
-    drawn = drawn_orders(n, orders, seed)
+    sorted_streams = np.argsort(np.array(names, str), kind="stable") if len(names) else np.arange(n)
+    drawn = sorted_streams[drawn_orders(n, orders, seed)]
     shares = {key: np.zeros((n, len(labels))) for key in (ACCURACY, LIKELIHOOD)}
     means = {key: np.zeros((len(drawn), n)) for key in shares}
     empty = without_streams(labels)
@@ -179,7 +216,7 @@ def cached_game(logits: Array, labels: Labels, rule: str, *, orders: int = 100, 
             key: one.std(0, ddof=1) / np.sqrt(len(one)) if len(one) > 1 else np.full(n, np.nan)
             for key, one in pairs.items()
         }
-    return Game(edge, values, shares, errors)
+    return Game(edge, values, shares, errors, pairs=len(drawn) // 2)
 
 
 def _in_blocks(

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.diagnose.collective.answers import NO_LABELS, NOT_NUMBERS, Answers
-from waterjar.diagnose.collective.calibration import calibrated_nll
+from waterjar.diagnose.collective.calibration import NO_TEMPERATURE, calibrated_nll
 from waterjar.diagnose.collective.inputs import NO_STREAMS, Control
 from waterjar.diagnose.collective.reading import RunStreams
 from waterjar.diagnose.result import Floats
-from waterjar.run.combining import combine
+from waterjar.run.combining import combine, log_softmax
 
 _SUBSETS = 8
 """Ensembles of each size that are looked at, where there are more."""
@@ -29,7 +29,7 @@ def control_of(runs: Sequence[RunStreams], settings: Any) -> list[tuple[NDArray[
             test = shot.answers(run.test)
             validation = None if run.validation is None else shot.answers([run.validation])
             labels = np.empty(0, np.int64) if test.labels is None else test.labels
-            found.append((labels, _curve(test, validation, settings.seed)))
+            found.append((labels, _curve(test, validation, settings.resampling_seed)))
     return found
 
 
@@ -40,10 +40,11 @@ def _curve(test: Answers, validation: Answers | None, seed: int) -> Control:
     if test.labels is None or not len(test.labels):
         return Control(nothing, test.lacking or NO_LABELS)
     own = None if validation is None or validation.labels is None else validation.logits
-    if np.isnan(test.logits).any() or (own is not None and np.isnan(own).any()):
+    if any(np.isnan(log_softmax(one)).any() for one in (test.logits, own) if one is not None):
         return Control(nothing, NOT_NUMBERS)
     fitted = None if own is None or validation is None or validation.labels is None else (own, validation.labels)
-    return Control(ensemble_curve(test.logits, test.labels, fitted, seed=seed))
+    curve = ensemble_curve(test.logits, test.labels, fitted, seed=seed)
+    return Control(nothing, NO_TEMPERATURE) if np.isnan(curve).any() else Control(curve)
 
 
 def ensemble_curve(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.collective.answers import NOT_NUMBERS, Answers, Array, Labels, by_stream, numbered
+from waterjar.diagnose.collective.answers import NOT_NUMBERS, Answers, Array, Labels, by_stream, has_answer
 from waterjar.diagnose.result import Floats, Result
 
 ABSENCES = ("removed", "zeroed", "resampled")
@@ -69,12 +69,14 @@ class StreamOutputs:
 
     @cached_property
     def alive(self) -> NDArray[np.bool_]:
-        """(stream,): streams whose logits are numbers throughout; the others are passed over, and it is said."""
+        """(stream,): streams that answer every scored sample; the others are passed over, and it is said."""
         assert self.test.logits is not None
-        found = numbered(self.test.logits)
-        if self.validation is not None and self.validation.logits is not None:
-            found = found & numbered(self.validation.logits)
-        return found
+        return np.asarray(has_answer(self.test.logits).all(0))
+
+    @cached_property
+    def likely(self) -> NDArray[np.bool_]:
+        """(stream,): streams with probabilities for every scored sample; a logit of plus infinity has none."""
+        return ~np.asarray(np.isnan(self.test.log_probabilities).any((0, 2)))
 
     @cached_property
     def accuracies(self) -> Result:
@@ -83,13 +85,13 @@ class StreamOutputs:
 
     @cached_property
     def probabilities(self) -> Floats:
-        """(sample, stream, class): of the streams that are numbers."""
+        """(sample, stream, class): of the streams that answer."""
         found: Floats = np.exp(self.test.log_probabilities[:, self.alive])
         return found
 
     @cached_property
     def predictions(self) -> NDArray[np.int64]:
-        """(sample, stream): answers of the streams that are numbers."""
+        """(sample, stream): answers of the streams that have one for each."""
         assert self.test.logits is not None
         found: NDArray[np.int64] = self.test.logits[:, self.alive].argmax(-1)
         return found

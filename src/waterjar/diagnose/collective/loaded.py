@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from waterjar.diagnose.collective import remarks
 from waterjar.diagnose.collective.answers import Answers
 from waterjar.diagnose.collective.coalitions import coalitions_of
 from waterjar.diagnose.collective.control import control_of
@@ -31,7 +32,6 @@ from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Metric
 from waterjar.diagnose.result import NOT_RECORDED, Result
 from waterjar.diagnose.snapshots import mean_of_last
-from waterjar.errors import WaterjarError
 from waterjar.run.combining import combine, reproducing_rule
 
 Placed = Iterator[tuple[Any, tuple[Any, ...]]]
@@ -45,12 +45,17 @@ class LoadedCell(Loaded):
         self.settings = settings
         self.runs = [RunStreams(run, settings) for run in unit.runs]
         first = self.runs[0]
-        for other in self.runs[1:]:
+        self.remarks: dict[str, None] = {}
+        strange = next((one for one in self.runs if sorted(one.streams) != sorted(first.streams)), None)
+        self.alike = strange is None
+        if strange is not None:
+            self.remarks[
+                f"{strange.path.name} has the streams {', '.join(strange.streams)}, {first.path.name}, a run of the "
+                f"same cell, {', '.join(first.streams)}: nothing is measured of this cell; expected the same streams"
+            ] = None
+        for other in self.runs[1:] if self.alike else ():
             if other.streams != first.streams:
-                raise WaterjarError(
-                    f"{other.path} has the streams {other.streams}, {first.path}, a run of the same cell, "
-                    f"{first.streams}: expected the same"
-                )
+                other.follow(first.streams)
         joined = concatenate([run.axes for run in self.runs], "repeat")
         axes: dict[str, Any] = {str(k): one.variable for k, one in joined.coords.items() if k != "repeat"}
         self.places = {label: i for i, label in enumerate(axes["snapshot"].values.tolist())}
@@ -65,12 +70,13 @@ class LoadedCell(Loaded):
         super().__init__(unit, axes, {"scored_sets": ", ".join(first.test)})
         ends = np.cumsum([len(run.seeds) for run in unit.runs]).tolist()
         self.starts = [end - len(run.seeds) for end, run in zip(ends, unit.runs, strict=True)]
-        self.remarks: dict[str, None] = {}
         if unit.note and unit.baseline is not None:
             self.remarks[unit.note] = None
 
     def inputs(self, wanted: Collection[type]) -> Placed:
         """Run by run, snapshot by snapshot and repeat by repeat; the course of a repeat at its end."""
+        if not self.alike:
+            return
         for run, start in zip(self.runs, self.starts, strict=True):
             courses: dict[int, list[tuple[int, Result, Result]]] = {}
             for repeat, position, shot in run.shots():
@@ -87,6 +93,10 @@ class LoadedCell(Loaded):
                     courses.setdefault(repeat, []).append((position, *course_numbers(outputs, routing)))
             for repeat, numbers in courses.items():
                 yield self._course(run, numbers), (start + repeat,)
+
+    def undefined(self, metric: Metric) -> bool:
+        """All of them where seeds have other streams."""
+        return not self.alike
 
     def _outputs(self, shot: Shot, place: tuple[int, int]) -> StreamOutputs | None:
         run = shot.run
@@ -109,7 +119,8 @@ class LoadedCell(Loaded):
             run.once("trainable_parameters", shot.repeat),
             self._control(test),
         )
-        self._remark(found, run, shot.repeat)
+        seed = run.run.seeds[shot.repeat]
+        self._remark(remarks.of_outputs(found, seed, run.unlabelled(run.test, shot.repeat)))
         return found
 
     def _rule(self, test: Answers) -> str | None:
@@ -119,16 +130,9 @@ class LoadedCell(Loaded):
             return None
         return reproducing_rule(test.logits, test.collective)
 
-    def _remark(self, outputs: StreamOutputs, run: RunStreams, repeat: int) -> None:
-        """What has to be said of what was passed over."""
-        if outputs.test.logits is not None and len(outputs.test.logits) and not outputs.alive.all():
-            dead = [name for name, there in zip(outputs.names, outputs.alive, strict=True) if not there]
-            seed = run.run.seeds[repeat]
-            self.remarks[f"seed {seed}: logits of {', '.join(dead)} are NaN, which is passed over as a stream"] = None
-        if outputs.test.labels is None:
-            self.remarks["labels were not recorded (probe_samples/label): nothing can be scored"] = None
-        elif outputs.test.collective is None:
-            self.remarks["logits of the collective were not recorded: rule= says how its streams make them"] = None
+    def _remark(self, sentences: Iterable[str]) -> None:
+        """What has to be said of what was passed over, once."""
+        self.remarks |= dict.fromkeys(sentences)
 
     def _routing(self, shot: Shot) -> Routing | None:
         run = shot.run
@@ -150,12 +154,16 @@ class LoadedCell(Loaded):
         values = by_input if by_input is not None else fixed[None]  # type: ignore[index]
         return Affinities(shot.run.streams, values.astype(np.float64))
 
-    def _coalitions(self, shot: Shot, outputs: StreamOutputs | None) -> Coalitions | None:
+    def _coalitions(self, shot: Shot, outputs: StreamOutputs | None) -> Coalitions:
         run = shot.run
         parts = [shot.part(name, run.test) for name in COALITIONS]
         gradients = shot.part("gradient_norm", run.test)
         labels = run.sample_labels(run.test, shot.repeat)
-        return coalitions_of(run.streams, run.coalitions, parts, labels, outputs, gradients, self.settings)
+        found = coalitions_of(
+            run.streams, run.coalitions, parts, labels, outputs, gradients, self.settings, run.places(shot.repeat)
+        )
+        self._remark(remarks.of_coalitions(found, outputs, run.run.seeds[shot.repeat]))
+        return found
 
     def _course(self, run: RunStreams, numbers: list[tuple[int, Result, Result]]) -> Course:
         epochs = np.asarray(run.steps["total_epoch"][1], np.float64)[[position for position, _, _ in numbers]]

@@ -13,7 +13,7 @@ from waterjar.diagnose.collective.answers import Answers, Array, Labels
 from waterjar.diagnose.snapshots import RunArrays, repeat_blocks
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.reader import Run
-from waterjar.run.schema import TRAIN
+from waterjar.run.schema import MOST_TARGETS, TRAIN
 
 VALIDATION = ("val", "valid", "validation")
 """Names of a set on which things are chosen, where no setting names one."""
@@ -21,6 +21,7 @@ _OUTPUTS = ("logits", "isolated_logits", "collective_logits", "pooled")
 OUTPUTS = ("logits", "collective_logits", "isolated_logits")
 """Without one of these there is nothing to score."""
 COALITIONS = ("coalition_correct", "coalition_log_likelihood")
+ORDERS = "coalition_order"
 
 
 class Shot:
@@ -74,8 +75,26 @@ class RunStreams:
             self.probe_on = None
         known = "probe_samples/label" in self.arrays
         self._labels: NDArray[np.int64] | None = self.arrays.whole("probe_samples/label") if known else None
-        self._counted: dict[int, NDArray[np.bool_]] = {}
+        self._counted: dict[tuple[int, bool], NDArray[np.bool_]] = {}
         self.targets = self._count_targets()
+        self._order: list[int] | None = None
+
+    def follow(self, names: Sequence[str]) -> None:
+        """Put streams into the order of these names, which are its own; everything that is read after it is in it."""
+        self._order = [self.streams.index(name) for name in names]
+        self.streams = list(names)
+        self.coalitions = [
+            f"{absence}:{''.join(bits[i] for i in self._order)}" if len(bits) == len(names) else whole
+            for whole in self.coalitions
+            for absence, _, bits in [whole.partition(":")]
+        ]
+
+    def _in_order(self, name: str, array: Array, before: int) -> Array:
+        """An array of /streams without its first dimensions, its streams in the order that is followed."""
+        dims = _dims(self._nodes[name])[before:]
+        if self._order is None or "stream" not in dims:
+            return array
+        return np.take(array, self._order, axis=dims.index("stream"))
 
     def _names(self, dim: str) -> list[str]:
         """Labels along a dimension, or numbers where it has none."""
@@ -116,6 +135,11 @@ class RunStreams:
             for block in self._blocks(["route_index"]):
                 values = self.arrays.row("streams/route_index", position, block)
                 largest = max(largest, int(np.nanmax(values, initial=-1)))
+        if largest >= MOST_TARGETS:
+            raise WaterjarError(
+                f"{self.path}: streams/route_index goes up to {largest}: expected places that are counted from 0 on, "
+                f"fewer than {MOST_TARGETS}"
+            )
         return largest + 1
 
     def _blocks(self, names: Sequence[str]) -> list[slice]:
@@ -142,7 +166,7 @@ class RunStreams:
                 yield shot
 
     def _shots(self, names: Sequence[str], block: slice, position: int) -> Iterator[tuple[int, int, Shot]]:
-        rows = {name: self.arrays.row(f"streams/{name}", position, block) for name in names}
+        rows = {name: self._in_order(name, self.arrays.row(f"streams/{name}", position, block), 1) for name in names}
         for place, repeat in enumerate(range(block.start, block.stop)):
             yield repeat, position, Shot(self, repeat, {name: row[place] for name, row in rows.items()})
 
@@ -150,26 +174,52 @@ class RunStreams:
         """A number that was written once."""
         return float(self.arrays.whole(f"streams/{name}")[repeat]) if name in self._nodes else None
 
-    def _counts(self, repeat: int, samples: int) -> NDArray[np.bool_]:
-        """(eval_set, sample): which places hold a sample; sets may be filled up to the largest."""
-        if repeat not in self._counted:
+    def places(self, repeat: int) -> Labels | None:
+        """(order, stream): the place at which each stream joins in the orders that coalitions are of; None for none."""
+        if ORDERS not in self._nodes:
+            return None
+        return self._in_order(ORDERS, self.arrays.whole(f"streams/{ORDERS}")[repeat], 1).astype(np.int64)
+
+    def _counts(self, repeat: int, samples: int, *, labelled: bool) -> NDArray[np.bool_]:
+        """(eval_set, sample): which places hold a sample, or one with a label; sets may be filled up to the largest."""
+        if (repeat, labelled) not in self._counted:
             sizes = self.run.attributes.get("eval_sizes") or {}
             ends = np.array([sizes.get(name, samples) for name in self.sets])
             there = np.arange(samples) < ends[:, None]
-            if self._labels is not None:
+            if self._labels is not None and labelled:
                 there = there & (self._labels[repeat] >= 0)
-            self._counted[repeat] = there
-        return self._counted[repeat]
+            self._counted[repeat, labelled] = there
+        return self._counted[repeat, labelled]
+
+    def _lacks_labels(self, sets: Sequence[str], repeat: int) -> bool:
+        """Whether none of the samples of some sets has a label; sets whose sizes nobody told may be empty."""
+        sizes = self.run.attributes.get("eval_sizes") or {}
+        if self._labels is None or not any(sizes.get(name, 0) for name in sets):
+            return self._labels is None
+        return not any((self._labels[repeat][self.sets.index(name)] >= 0).any() for name in sets)
+
+    def unlabelled(self, sets: Sequence[str], repeat: int) -> str:
+        """A sentence on samples without a label; empty where all have one, or where nobody told the sizes of sets."""
+        sizes = self.run.attributes.get("eval_sizes") or {}
+        told = {name: sizes[name] for name in sets if name in sizes}
+        if self._labels is None or not any(told.values()):
+            return ""
+        count = sum(int((self._labels[repeat][self.sets.index(name)][:size] < 0).sum()) for name, size in told.items())
+        if not count:
+            return ""
+        if self._lacks_labels(sets, repeat):
+            return f"no sample of {', '.join(sets)} has a label (probe_samples/label is -1): nothing can be scored"
+        return f"{count} of {sum(told.values())} samples of {', '.join(told)} have no label, and are not scored"
 
     def stack(self, array: Array, sets: Sequence[str], repeat: int) -> Array:
         """(eval_set, sample, ...) -> (sample, ...) of some sets, one behind the other."""
         chosen = [self.sets.index(name) for name in sets]
-        counted = self._counts(repeat, array.shape[1])
+        counted = self._counts(repeat, array.shape[1], labelled=not self._lacks_labels(sets, repeat))
         return np.concatenate([array[i][counted[i]] for i in chosen])
 
     def sample_labels(self, sets: Sequence[str], repeat: int) -> Labels | None:
-        """(sample,): labels of the samples of some sets; None where they were not recorded."""
-        if self._labels is None:
+        """(sample,): labels of the samples of some sets; None where none was recorded."""
+        if self._labels is None or self._lacks_labels(sets, repeat):
             return None
         return self.stack(self._labels[repeat], sets, repeat).astype(np.int64)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from waterjar.diagnose.collective.reading import spoken_for
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.combining import Rule
+from waterjar.run.disk import refuse_taken
 from waterjar.run.formats import Made
 from waterjar.run.formats._logits import from_logits
 from waterjar.run.identity import SEED_KEYS
@@ -54,6 +55,7 @@ def ensemble_of_seeds(
         raise WaterjarError(f"{study.path}: no seed of {', '.join(passed)} has recorded its outputs: {HOW}")
     for cell in able:
         _check(runs[cell], _sets(runs[cell][0], eval_sets))
+        refuse_taken(out / _folder(names[cell] or cell))
     create_study(out)
     made = [_made(runs[cell], out / _folder(names[cell] or cell), eval_sets, rule) for cell in able]
     if passed:

@@ -42,7 +42,7 @@ class RunSnapshots(Loaded):
             for label, simulate, task in zip(self.snapshots, simulated, where["train_task_index"][1], strict=True)
         }
         self.pieces = {
-            f"{layer}/{label}": (str(run.path), layer, position, *about[label], plain)
+            f"{layer}/{label}": (str(run.path), run.root_digest, layer, position, *about[label], plain)
             for layer, labels in recorded.items()
             for position, label in enumerate(labels)
         }

@@ -6,6 +6,7 @@ of them what a metric reads.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,18 +70,32 @@ def samples(arrays: RunArrays, layer: str, settings: Mapping[str, Any]) -> tuple
     return sets, text.reshape(len(text), -1)
 
 
+@functools.lru_cache(maxsize=1)
+def _opened(path: str, _digest: str) -> RunArrays:
+    """The run that the pieces before were of, too, unless its root has changed since."""
+    return RunArrays(Run(Path(path)))
+
+
 def geometry_of_snapshot(
-    path: str, layer: str, position: int, label: int, simulate: bool, task: int, settings: Mapping[str, Any]
+    path: str,
+    digest: str,
+    layer: str,
+    position: int,
+    label: int,
+    simulate: bool,
+    task: int,
+    settings: Mapping[str, Any],
 ) -> Arrays:
     """One layer at one snapshot, all repeats: every number over (repeat, ...). Repeats with fewer manifolds are padded.
 
     Parameters
     ----------
+    digest : that of the run's root.
     position, label : where the snapshot stands among those of the layer, and in the run.
     simulate : whether capacity is simulated as well.
     task : the place of the task in training; with the label it says which random numbers the snapshot has.
     """
-    arrays = RunArrays(Run(Path(path)))
+    arrays = _opened(path, digest)
     sets, manifold_of = samples(arrays, layer, settings)
     found = []
     for repeat, seed in enumerate(arrays.seeds):

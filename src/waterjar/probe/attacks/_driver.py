@@ -96,7 +96,7 @@ def attack(
     >>> found.clean_accuracy, found.accuracy
     (1.0, 0.0)
     """
-    name, kernel = _kernel(how, settings)
+    name, kernel = kernel_of(how, settings)
     size, shown = radius(eps), shown_eps(eps)
     pixels = checked_images(images)
     wanted = checked_labels(labels, len(pixels))
@@ -180,7 +180,8 @@ def shown_eps(eps: float | str) -> str:
     return NAMED.get(eps, eps) if isinstance(eps, str) else f"{eps:g}"
 
 
-def _kernel(how: str | Kernel, settings: dict[str, Any]) -> tuple[str, Kernel]:
+def kernel_of(how: str | Kernel, settings: dict[str, Any]) -> tuple[str, Kernel]:
+    """Name and function of an attack; settings that it does not have are refused."""
     kernel: Kernel
     if isinstance(how, str):
         name, kernel = how, SHELF.module(how).attack

@@ -22,9 +22,11 @@ from waterjar.probe.collective.samples import samples_of
 from waterjar.probe.collective.still import measured
 
 MOST_EXACT = 8
-"""Up to so many streams all coalitions are run; beyond, arcs of streams set in random circles."""
+"""Up to so many streams all coalitions are run; beyond, those of random orders in which streams join."""
 USUAL = 512
-"""About as many coalitions of more streams, unless it is said how many circles."""
+"""About as many coalitions of more streams, unless it is said how many orders."""
+FEWEST = 32
+"""As many orders at least: the error of Shapley values is told by how they differ."""
 
 Ticks = Callable[[int, int], None]
 """Told after every batch: how many are done, of how many."""
@@ -42,8 +44,13 @@ class Coalitions:
     """(sample, coalition): log of the probability of the label, in nats; -inf where it is 0."""
 
     def accuracy(self) -> dict[str, float]:
-        """Of each coalition, by its label."""
-        return dict(zip(self.labels, self.correct.mean(axis=0).tolist(), strict=True))
+        """Of each coalition, by its label; NaN where a logit is."""
+        return dict(zip(self.labels, self.shares.tolist(), strict=True))
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """(coalition,): share of samples that are right; NaN where a logit is."""
+        return np.where(np.isnan(self.log_likelihood).any(axis=0), np.nan, self.correct.mean(axis=0))
 
 
 def coalitions(
@@ -59,11 +66,10 @@ def coalitions(
 ) -> Coalitions:
     """Run the collective with every coalition of its streams.
 
-    Of up to 8 streams, all coalitions. Of more, streams are set in a circle at random, `orders` times, and the arcs of
-    each circle are run: these are the prefixes of that order, of its rotations and of their reverses, so that every
-    stream joins coalitions of every size equally often. The empty coalition of `removed` is left out:
-    nobody is left to answer. resampled takes what all absent streams say about one other sample, a random cycle through
-    all samples.
+    Of up to 8 streams, all coalitions. Of more, streams join one by one in `orders` random orders, each also backwards,
+    and everybody who is there so far is run; so is each stream alone, and all but it. The empty coalition of `removed`
+    is left out: nobody is left to answer. resampled takes what all absent streams say about one other sample, a random
+    cycle through all samples.
     The model is left as it was (see `still.measured`).
 
     Parameters
@@ -71,6 +77,8 @@ def coalitions(
     data : (inputs, labels), a data set or a loader.
     how : removed, zeroed or resampled.
     present : (coalition, stream), to run these and no others.
+    orders : of more than 8 streams; rounded up to pairs. By default at least 32, and so many that there are about 512
+        coalitions.
 
     >>> from waterjar.probe.collective import adapt
     >>> sure = torch.nn.Linear(2, 2, bias=False)
@@ -135,18 +143,31 @@ def coalitions_of(streams: int, how: str, orders: int | None = None, seed: int =
     if streams <= MOST_EXACT:
         found = [row for row in itertools.product((False, True), repeat=streams) if any(row) or how != "removed"]
         return np.array(found, np.bool_)
-    circles = max(1, round(USUAL / (streams * (streams - 1)))) if orders is None else orders
-    if circles < 1:
+    alone = np.eye(streams, dtype=np.bool_)
+    rows = [alone, ~alone, np.ones((1, streams), np.bool_)]
+    if how != "removed":
+        rows.append(np.zeros((1, streams), np.bool_))
+    rows += [places_of(streams, orders, seed) < size for size in range(2, streams - 1)]
+    return np.unique(np.concatenate(rows), axis=0)
+
+
+def places_of(streams: int, orders: int | None = None, seed: int = 0) -> NDArray[np.int64]:
+    """(order, stream): the place at which each stream joins, in random orders, each followed by itself backwards.
+
+    None at all up to 8 streams, of which all coalitions are run.
+
+    >>> forth, back = places_of(10, orders=1)
+    >>> sorted(forth.tolist()), (forth + back).tolist()
+    ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9])
+    """
+    if orders is not None and orders < 1:
         raise WaterjarError(f"orders={orders}: expected 1 or more")
+    if streams <= MOST_EXACT:
+        return np.zeros((0, streams), np.int64)
+    count = max(FEWEST, round((USUAL - 2 * streams) / (streams - 3))) if orders is None else orders
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(18,)))
-    rows = [np.ones(streams, np.bool_), *([] if how == "removed" else [np.zeros(streams, np.bool_)])]
-    for _ in range(circles):
-        circle = rng.permutation(streams)
-        for start, size in itertools.product(range(streams), range(1, streams)):
-            row = np.zeros(streams, np.bool_)
-            row[np.roll(circle, -start)[:size]] = True
-            rows.append(row)
-    return np.unique(np.array(rows), axis=0)
+    forth = np.array([rng.permutation(streams) for _ in range(-(-count // 2))])
+    return np.stack([forth, streams - 1 - forth], 1).reshape(-1, streams)
 
 
 def _checked(present: Sequence[Any] | Present, collective: LiveCollective) -> Present:

@@ -129,7 +129,7 @@ def _told(take: Any, robust: Robustness | None, key: str, passed_over: dict[str,
 def _contributions(lost: xr.DataArray | None, streams: list[str], passed_over: dict[str, str]) -> dict[str, float]:
     """Accuracy lost without each stream: removed if the collective can be run so, else zeroed, else resampled."""
     if lost is None:
-        return {}
+        return dict.fromkeys(streams, np.nan) if "not_a_number" in passed_over else {}
     for how in lost["absence"].values:
         own = lost.sel(absence=how)
         if not bool(np.isnan(own).all()):

@@ -25,7 +25,7 @@ class StreamFailure(Mapping[str, float]):
     """Accuracies under the seed's keys: `all`, `without_<name>` of each stream, `half_streams`.
 
     The interval of the first two is over samples (Wilson); that of `half_streams` is the middle 95 % (or `confidence`)
-    of the accuracies over draws: what it hangs on is which half is gone.
+    of the accuracies over draws: what it hangs on is which half is gone. Where logits are NaN, so are all three.
     """
 
     failures: tuple[str, ...]
@@ -77,9 +77,10 @@ def stream_failure(
     each = ~np.eye(count, dtype=np.bool_) if count > 1 or how != "removed" else np.zeros((0, count), np.bool_)
     present = np.concatenate([np.ones((1, count), np.bool_), each, halves])
     found = coalitions(collective, data, how, present=present, batch_size=batch_size, seed=seed, progress=progress)
-    accuracy, samples = found.correct.mean(axis=0), len(found.correct)
+    accuracy, samples = found.shares, len(found.correct)
     alone = len(each) + 1
     _, low, high = share_interval(found.correct[:, :alone].sum(axis=0), samples, confidence=confidence)
+    low, high = (np.where(np.isnan(accuracy[:alone]), np.nan, end) for end in (low, high))
     names = [ALL, *(f"without_{name}" for name in collective.streams[: len(each)])]
     if len(halves):
         tail = (1 - confidence) / 2

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 import xarray as xr
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from waterjar.diagnose import collective as metrics_of
 from waterjar.diagnose.collective.answers import label_log_likelihood, right_answers
 from waterjar.diagnose.collective.best import best_stream
+from waterjar.diagnose.result import NOT_A_NUMBER
 from waterjar.diagnose.robustness import (
     ROBUSTNESS_VARIABLES,
     Robustness,
@@ -25,21 +27,34 @@ from waterjar.diagnose.robustness import (
 from waterjar.errors import WaterjarError
 from waterjar.probe.collective import modules
 from waterjar.probe.collective.adapt import adapt
-from waterjar.probe.collective.coalitions import MOST_EXACT
+from waterjar.probe.collective.coalitions import MOST_EXACT, places_of
 from waterjar.probe.collective.evaluation import Evaluation, under_the_seeds_keys
 from waterjar.probe.collective.failure import StreamFailure, stream_failure
+from waterjar.probe.collective.gathered import gathered
 from waterjar.probe.collective.live import LiveCollective, size_of
 from waterjar.probe.collective.protocol import first
-from waterjar.probe.collective.record import collected, collective_labels, read_sets, record_once, say
+from waterjar.probe.collective.record import (
+    check_labels,
+    collected,
+    collective_labels,
+    read_sets,
+    record_once,
+    record_orders,
+    say,
+)
 from waterjar.probe.collective.samples import Samples
 from waterjar.probe.collective.stages import Stages
 from waterjar.probe.collective.still import measured
-from waterjar.probe.robust import robustness
+from waterjar.probe.robust import check_settings, robustness
+from waterjar.run.disk import refuse_taken
 from waterjar.run.reader import Run, open_run
 from waterjar.run.recorder import Recorder
+from waterjar.run.rows import Reasoned
 from waterjar.run.source import steps_of
 
 TRAIN, VAL, TEST = "train", "val", "test"
+_TRAINED = 1
+"""The epoch of a model without a source: epoch 0 would say that it was not trained."""
 
 
 def full_evaluation(
@@ -72,20 +87,37 @@ def full_evaluation(
     train, val, test : (inputs, labels), a data set or a loader each.
     config : of the probe run; says by default that it is a full evaluation, of which seed and model.
     source : the sealed run of the training that this evaluates, if there is one; its last step is the one evaluated.
+        Without one the model is taken for trained, and stands at epoch 1.
     control : a matched ensemble (as `adapt` takes it), one wide network, or any inputs -> logits: robustness is
         compared with it, too.
     normalise : (mean, std) by channel if inputs are normalised pixels; else they are taken for pixels.
     robust : settings of `waterjar.probe.robustness`, as {"attacks": ["fgsm"], "severities": [3]}.
     absences : how streams are absent in coalitions: by default all that the model can do, of more than 8 streams the
         first of removed, zeroed and resampled.
+    orders : of more than 8 streams, see `coalitions`.
     draws : random halves of streams that fail.
     progress : whether to say on standard error how far it is.
     """
+    refuse_taken(path)
     live = adapt(collective)
     data = read_sets({TRAIN: train, VAL: val, TEST: test})
+    settings = {"seed": seed, "batch_size": batch_size, **(robust or {})}
+    check_settings(settings)
+    for absence in absences or ():
+        live.check(absence)
+    places_of(len(live.streams), orders, seed)
+    if draws < 1:
+        raise WaterjarError(f"draws={draws}: expected 1 or more")
+    against = None if control is None else _control(control)
+    trained = None if source is None else _training(source)
+    some = gathered(live, data[TRAIN].first(batch_size), batch_size, seed)
+    check_labels(data, some.arrays["collective_logits"].shape[-1])
     able = live.absences if len(live.streams) <= MOST_EXACT else live.absences[:1]
     how = list(able if absences is None else absences)
     passed_over = {name: why for name, why in live.cannot().items() if name in ("removed", "zeroed", "resampled")}
+    if absences is None:
+        why = f"left out of {len(live.streams)} streams (more than {MOST_EXACT}), unless absences= asks for it"
+        passed_over |= {name: why for name in live.absences if name not in able}
     stages = Stages(5, shown=progress)
     stages.begin("streams, coalitions, gradients")
     found = collected(
@@ -104,14 +136,14 @@ def full_evaluation(
     failure = _failure(live, data[TEST], draws, batch_size, seed, stages, passed_over)
     stages.begin("shifts and attacks")
     best = _best(live, found.arrays, data[VAL])
-    settings = {"seed": seed, "batch_size": batch_size, **(robust or {})}
-    answers = _robustness(live, best, data[TEST], control, normalise, settings, stages, passed_over)
+    answers = _robustness(live, best, data[TEST], against, normalise, settings, stages, passed_over)
     stages.begin("recording")
     labels = {**collective_labels(live, how, orders=orders, seed=seed)}
     labels |= {} if answers is None else robustness_labels(answers)
     labels |= {} if failure is None else {"failure": list(failure)}
-    with _recorder(path, config, source, data, labels, live, seed) as (recorder, at):
+    with _recorder(path, config, trained, data, labels, live, seed) as (recorder, at):
         record_once(recorder, [live], data, passed_over)
+        record_orders(recorder, [live], how, orders, seed)
         recorder.log(
             **at, performance={"accuracy": _accuracies(found.arrays, data)}, snapshot={"streams": found.arrays}
         )
@@ -119,11 +151,11 @@ def full_evaluation(
             record_robustness(recorder, answers)
         if failure is not None:
             ends = {"accuracy": failure.accuracy, "accuracy_low": failure.low, "accuracy_high": failure.high}
-            recorder.probe("stream_failure", {name: values[None] for name, values in ends.items()})
+            recorder.probe("stream_failure", {name: _numbers(values[None]) for name, values in ends.items()})
         say(recorder, passed_over)
     stages.begin("measuring")
     run = open_run(path)
-    metrics = metrics_of.measure(run, validation=VAL, test=(TEST,), probe_on=TRAIN, seed=seed)
+    metrics = metrics_of.measure(run, validation=VAL, test=(TEST,), probe_on=TRAIN, resampling_seed=seed)
     told = under_the_seeds_keys(metrics, size_of(live.module), failure, answers, passed_over)
     stages.end()
     return Evaluation(_tree(metrics, failure, answers), run, passed_over, told)
@@ -133,7 +165,7 @@ def full_evaluation(
 def _recorder(
     path: str | os.PathLike[str],
     config: Mapping[str, Any] | None,
-    source: str | os.PathLike[str] | Run | None,
+    source: Run | None,
     data: Mapping[str, Samples],
     labels: dict[str, list[str]],
     live: LiveCollective,
@@ -143,18 +175,23 @@ def _recorder(
     about = {"probe": "full_evaluation", "model": type(live.module).__name__, "evaluation_seed": seed}
     settings: dict[str, Any] = {"eval_sets": [TRAIN, VAL, TEST], "labels": labels, "variables": ROBUSTNESS_VARIABLES}
     settings["eval_sizes"] = {name: len(one) for name, one in data.items()}
-    at: dict[str, Any] = {"epoch": 0}
+    at: dict[str, Any] = {"epoch": _TRAINED}
     if source is not None:
-        run = source if isinstance(source, Run) else open_run(source)
-        if len(run.seeds) != 1:
-            raise WaterjarError(f"source has {len(run.seeds)} repeats: expected one, since one model is evaluated")
-        steps = steps_of(run)
+        steps = steps_of(source)
         last = max(steps)
         at = {key: steps[last][key] for key in ("epoch", "train_task")} | {"step": last}
-        settings |= {"source": run, "seeds": run.seeds, "tasks": run.attributes["tasks"]}
-        about["of"] = run.run_id
+        settings |= {"source": source, "seeds": source.seeds, "tasks": source.attributes["tasks"]}
+        about["of"] = source.run_id
     with Recorder(path, about if config is None else dict(config), **settings) as recorder:
         yield recorder, at
+
+
+def _training(source: str | os.PathLike[str] | Run) -> Run:
+    """The run of the training that is evaluated."""
+    run = source if isinstance(source, Run) else open_run(source)
+    if len(run.seeds) != 1:
+        raise WaterjarError(f"source has {len(run.seeds)} repeats: expected one, since one model is evaluated")
+    return run
 
 
 def _failure(
@@ -180,7 +217,7 @@ def _robustness(
     live: LiveCollective,
     best: str | None,
     samples: Samples,
-    control: Any,
+    control: tuple[Callable[[Tensor], Tensor], nn.Module | None] | None,
     normalise: tuple[Any, Any] | None,
     settings: dict[str, Any],
     stages: Stages,
@@ -207,12 +244,19 @@ def _robustness(
     with contextlib.ExitStack() as stack:
         device = stack.enter_context(measured(live.module, settings["seed"], gradients=True))
         if control is not None:
-            answer, module = _control(control)
+            answer, module = control
             models["ensemble"] = counted(answer)
             if module is not None:
                 stack.enter_context(measured(module, settings["seed"], gradients=True))
         labels = torch.from_numpy(samples.labels)
-        return robustness(models, pixels.to(device), labels, normalise=normalise, **settings)
+        try:
+            found = robustness(models, pixels.to(device), labels, normalise=normalise, **settings)
+        except WaterjarError as error:  # these images, or this model, cannot be asked so: said, and costs nothing else
+            passed_over["robustness"] = passed_over["adversarial"] = str(error)
+            return None
+    for note in found.notes:
+        passed_over[note.partition(" ")[0]] = note
+    return found
 
 
 def _control(given: Any) -> tuple[Callable[[Tensor], Tensor], nn.Module | None]:
@@ -239,8 +283,10 @@ def _best(live: LiveCollective, arrays: Mapping[str, Any], samples: Samples) -> 
 
 def _pixels(inputs: Any, normalise: tuple[Any, Any] | None) -> Tensor | str:
     """(sample, channel, row, column) in [0, 1], or why there are none."""
-    if not isinstance(inputs, Tensor) or inputs.ndim != 4 or not inputs.is_floating_point():
+    if not isinstance(inputs, Tensor) or inputs.ndim != 4:
         return "the inputs are no images (sample, channel, row, column): there is nothing to shift or to attack"
+    if not inputs.is_floating_point():
+        return f"the images are {str(inputs.dtype).removeprefix('torch.')}: expected pixels in [0, 1], as floats"
     pixels = inputs
     if normalise is not None:
         mean, std = (torch.as_tensor(one, dtype=inputs.dtype).reshape(-1, 1, 1) for one in normalise)
@@ -249,6 +295,10 @@ def _pixels(inputs: Any, normalise: tuple[Any, Any] | None) -> Tensor | str:
     if low < -1e-4 or high > 1 + 1e-4:
         return f"the images lie in [{low:g}, {high:g}], and pixels in [0, 1]: pass normalise=(mean, std)"
     return pixels.clamp(0, 1)
+
+
+def _numbers(values: NDArray[np.float64]) -> Reasoned:
+    return Reasoned(values, np.where(np.isnan(values), NOT_A_NUMBER, 0).astype(np.uint8))
 
 
 def _accuracies(arrays: Mapping[str, Any], data: Mapping[str, Samples]) -> dict[str, float]:

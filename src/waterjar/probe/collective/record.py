@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
-from waterjar.probe.collective.coalitions import Ticks, coalitions, coalitions_of, label_of
+from waterjar.probe.collective.coalitions import MOST_EXACT, Ticks, coalitions, coalitions_of, label_of, places_of
 from waterjar.probe.collective.gathered import Gathered, gathered
 from waterjar.probe.collective.gradients import gradient_contributions
 from waterjar.probe.collective.live import LiveCollective, size_of
@@ -107,6 +107,7 @@ def record_collective(
         seed=seed,
     )
     record_once(recorder, each, data, found.passed_over)
+    record_orders(recorder, each, absences, orders, seed)
     recorder.snapshot(streams=found.arrays)
     say(recorder, found.passed_over)
     return Recorded(tuple(found.arrays), found.passed_over)
@@ -142,8 +143,10 @@ def collected(
     """All arrays of a snapshot, one collective for each repeat. Coalitions and gradients are of `only` these sets."""
     longest = max(map(len, data.values()))
     found = {name: [gathered(one, samples, batch_size, seed) for one in each] for name, samples in data.items()}
+    check_labels(data, next(iter(found.values()))[0].arrays["collective_logits"].shape[-1])
     arrays = _snapshot(found, longest)
     passed_over = dict(next(iter(found.values()))[0].passed_over)
+    passed_over |= _not_numbers(each[0].streams, found)
     prints = [one.fingerprints() for one in each]
     if all(one is not None for one in prints):
         arrays["fingerprint"] = np.stack([one.cpu().numpy() for one in prints if one is not None])
@@ -182,6 +185,29 @@ def collected(
         arrays["coalition_correct"] = _by_set(right, data, longest)
         arrays["coalition_log_likelihood"] = _by_set(likely, data, longest)
     return Collected(arrays, passed_over)
+
+
+def _not_numbers(streams: Sequence[str], found: Mapping[str, Sequence[Gathered]]) -> dict[str, str]:
+    """Who says NaN, in one sentence."""
+    said = [one.arrays for each in found.values() for one in each]
+    own = [one["logits"] for one in said if "logits" in one]
+    dead = [name for place, name in enumerate(streams) if any(np.isnan(one[:, place]).any() for one in own)]
+    if any(np.isnan(one["collective_logits"]).any() for one in said):
+        dead.append("the collective")
+    if not dead:
+        return {}
+    return {"not_a_number": f"logits of {', '.join(dead)} are NaN: what is made of them is missing"}
+
+
+def check_labels(data: Mapping[str, Samples], classes: int) -> None:
+    """Refuse labels of classes that the collective does not have."""
+    for name, samples in data.items():
+        largest = int(samples.labels.max())
+        if largest >= classes:
+            raise WaterjarError(
+                f"labels of set '{name}' go up to {largest}, and the collective has {classes} classes: expected 0 to "
+                f"{classes - 1}"
+            )
 
 
 def check_recorder(
@@ -255,6 +281,15 @@ def record_once(
         recorder.once("streams", trainable_parameters=trained)
     except WaterjarError as error:  # some were frozen, or set free, since the first epoch
         passed_over["trainable_parameters"] = f"as at the first recording: {error}"
+
+
+def record_orders(
+    recorder: Recorder, each: Sequence[LiveCollective], absences: Sequence[str], orders: int | None, seed: int
+) -> None:
+    """The orders that coalitions of many streams are of: how these differ is the error of Shapley values."""
+    streams = len(each[0].streams)
+    if absences and streams > MOST_EXACT:
+        recorder.once("streams", coalition_order=np.stack([places_of(streams, orders, seed)] * len(each)))
 
 
 def say(recorder: Recorder, passed_over: Mapping[str, str]) -> None:

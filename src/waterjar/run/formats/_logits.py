@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,18 @@ from numpy.typing import NDArray
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.arrays import fitting, to_numpy
 from waterjar.run.combining import RULES, combine
-from waterjar.run.coordinates import names_of, whole_numbers
+from waterjar.run.coordinates import finite, names_of, whole_numbers
+from waterjar.run.disk import refuse_taken
 from waterjar.run.identity import digest
 from waterjar.run.reader import Run, open_run
 from waterjar.run.recorder import Recorder
+from waterjar.run.schema import MOST_TARGETS
 
 Array = NDArray[Any]
 _ALONE = "test"
 """The evaluation set of arrays that do not say theirs."""
+_TRAINED = 1.0
+"""The epoch of a snapshot that does not say its own: it is no claim that nothing was trained, as epoch 0 is."""
 
 
 def from_logits(
@@ -48,7 +52,8 @@ def from_logits(
 
     Each array is (sample, class), or {eval_set: (sample, class)}; without a name the set is `test`. Sets may have
     different sizes: what is shorter is filled up with NaN, and with the label -1. With `seeds` every array has a first
-    dimension repeat, with `epochs` a first dimension snapshot before it.
+    dimension repeat, with `epochs` a first dimension snapshot before it. Everything is checked before anything is
+    written.
 
     Parameters
     ----------
@@ -64,7 +69,8 @@ def from_logits(
     fingerprints : name -> (component,). affinities : name -> (anchor,), or (sample, anchor) where the input matters.
     gradient_norms : name -> (sample,), norm of the gradient of the loss by the stream's pooled output.
     parameters, trainable_parameters : how many the whole has. stream_parameters : name -> how many of them it has.
-    epochs : when each snapshot was taken; the untrained network is epoch 0.
+    epochs : when each snapshot was taken, in order; the untrained network is epoch 0. Left out, there is one snapshot,
+        of a network that is taken for trained (epoch 1).
 
     >>> import tempfile
     >>> run = from_logits(
@@ -76,10 +82,13 @@ def from_logits(
     >>> run["streams"].collective_logits.values.argmax(-1).ravel().tolist()
     [0, 1]
     """
+    refuse_taken(path)
     names = _stream_names(streams)
+    times = [_TRAINED] if epochs is None else _times(epochs)
     numbers = None if seeds is None else whole_numbers("seeds", seeds)
     given = _Given(names, epochs is not None, numbers is not None)
     arrays: dict[str, dict[str, Array]] = {"logits": given.by_stream("streams", streams, ("class",))}
+    width = _classes(arrays["logits"], classes)
     if isinstance(collective, str):
         if collective not in RULES:
             raise unknown_name("collective", collective, RULES)
@@ -101,13 +110,11 @@ def from_logits(
     elif affinities is not None:
         arrays["affinity"] = given.by_stream("affinities", affinities, ("anchor",))
     sets, sizes = given.sets_of(arrays)
-    told = None if labels is None else given.labels(labels, sets, sizes, arrays["logits"][sets[0]].shape[-1])
+    _check_classes(arrays, width)
+    told = None if labels is None else given.labels(labels, sets, sizes, width)
     shots = {key: given.stacked(key, parts, sets, sizes) for key, parts in arrays.items()} | static
     snapshots, repeats = given.counts(shots)
-    times = [float(i) for i in range(snapshots)] if epochs is None else [float(epoch) for epoch in epochs]
-    for argument, listed, count in (("epochs", times, snapshots), ("seeds", numbers, repeats)):
-        if listed is not None and len(listed) != count:
-            raise WaterjarError(f"{argument}={listed}: expected {count}, as many as the logits have")
+    _check_counts(times, numbers, (snapshots, repeats))
     once = _once(names, repeats, parameters, trainable_parameters, stream_parameters)
     content = {key: [list(one.shape), one.tobytes().hex()] for key, one in {**shots, **once}.items()}
     source = {"source": "logits", "content": digest({"sets": sets, "streams": names, **content})}
@@ -135,6 +142,42 @@ def _stream_names(streams: object) -> list[str]:
     return names_of("streams", list(streams))
 
 
+def _times(epochs: object) -> list[float]:
+    """Epochs of snapshots, which go forwards."""
+    if isinstance(epochs, str) or not isinstance(epochs, Iterable):
+        raise WaterjarError(f"epochs={epochs!r}: expected a list of numbers, one a snapshot")
+    times = [finite(f"epochs[{i}]", epoch) for i, epoch in enumerate(epochs)]
+    if any(time < 0 for time in times) or times != sorted(times):
+        raise WaterjarError(f"epochs={times}: expected numbers from 0 on, in order")
+    return times
+
+
+def _classes(logits: Mapping[str, Array], classes: Sequence[str] | None) -> int:
+    """How many classes streams know, which have as many names where they have any."""
+    widths = {key: one.shape[-1] for key, one in logits.items()}
+    width = next(iter(widths.values()), 0)
+    if set(widths.values()) != {width} or not width:
+        raise WaterjarError(f"streams have {widths} classes by set: expected the same in all sets, at least one")
+    if classes is not None and len(names_of("classes", classes)) != width:
+        raise WaterjarError(f"classes={list(classes)}: expected {width} names, as many as the logits have classes")
+    return width
+
+
+def _check_classes(arrays: Mapping[str, Mapping[str, Array]], width: int) -> None:
+    """Refuse logits of other classes than those of the streams."""
+    for argument, key in (("collective", "collective_logits"), ("isolated", "isolated_logits")):
+        for name, one in arrays.get(key, {}).items():
+            if one.shape[-1] != width:
+                raise WaterjarError(f"{argument} has {one.shape[-1]} classes on '{name}': expected {width}, as streams")
+
+
+def _check_counts(times: list[float], numbers: list[int] | None, counts: tuple[int, int]) -> None:
+    """Refuse other numbers of epochs or seeds than the logits have snapshots and repeats."""
+    for argument, listed, count in zip(("epochs", "seeds"), (times, numbers), counts, strict=True):
+        if listed is not None and len(listed) != count:
+            raise WaterjarError(f"{argument}={listed}: expected {count}, as many as the logits have")
+
+
 def _once(
     names: list[str], repeats: int, parameters: int | None, trainable: int | None, by_stream: Mapping[str, int] | None
 ) -> dict[str, Array]:
@@ -142,13 +185,27 @@ def _once(
     found: dict[str, Array] = {}
     for key, number in (("parameters", parameters), ("trainable_parameters", trainable)):
         if number is not None:
-            found[key] = np.full(repeats, whole_numbers(key, [number])[0])
+            found[key] = np.full(repeats, _counted(key, [number])[0])
+    if {"parameters", "trainable_parameters"} <= set(found) and found["trainable_parameters"][0] > found["parameters"][
+        0
+    ]:
+        raise WaterjarError(
+            f"trainable_parameters={trainable} of parameters={parameters}: expected at most as many as there are"
+        )
     if by_stream is not None:
         if set(by_stream) != set(names):
             raise WaterjarError(f"stream_parameters are of {list(by_stream)}; expected one of each of {names}")
-        each = whole_numbers("stream_parameters", [by_stream[name] for name in names])
+        each = _counted("stream_parameters", [by_stream[name] for name in names])
         found["stream_parameters"] = np.tile(np.array(each, np.int64), (repeats, 1))
     return found
+
+
+def _counted(argument: str, values: Sequence[object]) -> list[int]:
+    """Numbers of parameters, from 0 on."""
+    numbers = whole_numbers(argument, values)
+    if min(numbers) < 0:
+        raise WaterjarError(f"{argument}={min(numbers)}: expected a number of parameters, from 0 on")
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -244,6 +301,11 @@ class _Given:
             if one.dtype.kind not in "iu" or one.shape != shape:
                 raise WaterjarError(
                     f"route_index on '{key}': {one.dtype} {one.shape}; expected whole numbers {shape}, as routing has"
+                )
+            if one.size and not -1 <= one.min() <= one.max() < MOST_TARGETS:
+                raise WaterjarError(
+                    f"route_index on '{key}' goes from {one.min()} to {one.max()}: expected places that are counted "
+                    f"from 0 on, fewer than {MOST_TARGETS}, and -1 for nowhere"
                 )
         return made
 

@@ -31,7 +31,9 @@ def from_voting(
     a list `estimators_` whose members have `predict_proba`, and `predict_proba` or `predict` of its own. Streams are
     called as `estimators` or `named_estimators_` have them. Logits are logs of probabilities, minus infinity where a
     probability is 0; a collective that has no `predict_proba` (hard voting) has the share of weighted votes in its
-    place. An estimator that looks at some features only (`estimators_features_`, as in bagging) gets those.
+    place. An estimator that looks at some features only (`estimators_features_`, as in bagging) gets those; one that is
+    "drop" is no stream. Weights count in the collective, but no coalition of streams is made of them: Shapley values
+    and ablation of unequal weights are missing, and `collective_remarks` says so.
 
     Parameters
     ----------
@@ -73,11 +75,29 @@ def _names(voting: Any, count: int) -> list[str]:
     """As the ensemble has them, else numbered."""
     named = getattr(voting, "named_estimators_", None) or getattr(voting, "estimators", None)
     if isinstance(named, Mapping) or (named and hasattr(named, "keys")):
-        found = [str(name) for name in named.keys()]  # noqa: SIM118 - a Bunch of scikit-learn
+        found = [str(name) for name, one in named.items() if not _dropped(one)]
     else:
-        found = [str(one[0]) for one in named or () if isinstance(one, tuple) and one[1] != "drop"]
+        found = [str(one[0]) for one in named or () if isinstance(one, tuple) and not _dropped(one[1])]
     width = len(str(count - 1))
     return found if len(found) == count else [f"estimator_{i:0{width}d}" for i in range(count)]
+
+
+def _dropped(estimator: Any) -> bool:
+    return isinstance(estimator, str) and estimator == "drop"
+
+
+def _weights(voting: Any, count: int) -> NDArray[np.float64]:
+    """(estimator,): of those that were not dropped; 1 each where there are none."""
+    given = getattr(voting, "weights", None)
+    if given is None:
+        return np.ones(count)
+    found = np.asarray(given, np.float64)
+    declared = getattr(voting, "estimators", None) or ()
+    if len(found) == len(declared) != count:
+        found = found[[not _dropped(one[1]) for one in declared]]
+    if found.shape != (count,):
+        raise WaterjarError(f"weights have shape {found.shape}: expected one of each of {count} estimators")
+    return found
 
 
 def _logs(member: Any, x: Any, classes: int, what: str) -> NDArray[np.float64]:
@@ -100,8 +120,7 @@ def _whole(
     """(sample, class): logs of probabilities of the whole, or of the shares of weighted votes where it has none."""
     if hasattr(voting, "predict_proba"):
         return _logs(voting, x, len(known), type(voting).__name__)
-    weights = getattr(voting, "weights", None)
-    counted = np.ones(len(streams)) if weights is None else np.asarray(weights, np.float64)
+    counted = _weights(voting, len(streams))
     votes = np.stack([np.arange(len(known)) == one[key].argmax(1)[:, None] for one in streams.values()], 1)
     shares = (votes * counted[:, None]).sum(1) / counted.sum()
     if hasattr(voting, "predict"):  # of equal shares it chooses one: let the largest be the one that it answers

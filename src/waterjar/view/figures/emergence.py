@@ -63,6 +63,8 @@ _COLLECTIVE = "collective"
 POSITIVE = (0.0, np.inf)
 _MANY_ROWS = 12
 """Streams with a row each at the end; more of them share one."""
+_TITLE = 56
+"""Letters of a cell's name above its row, in two lines: as many as a panel is wide."""
 _LOG_FROM = 5.0
 
 
@@ -152,14 +154,15 @@ def emergence(source: Source, *, figure: Figure | None = None, **settings: Any) 
         panels = figure.subplots(
             len(cells), 3, squeeze=False, gridspec_kw={"height_ratios": heights, "width_ratios": [1, 1, 1.05]}
         )
-        styles, titles = stream_styles(names), labels(map(shown_name, cells), most=36)
+        styles, titles = stream_styles(names), labels(map(shown_name, cells), most=_TITLE, width=_TITLE // 2)
         handles: dict[str, Any] = {}
         for (left, middle, right), cell, row in zip(panels, cells, rows, strict=True):
             part = table[table["cell"] == cell]
             handles |= _draw_course(left, part[part["panel"] == COURSE], styles, len(names))
             handles |= _draw_ratio(middle, part[part["panel"] == RATIO])
             _draw_final(right, row, styles)
-            left.set_title(f"{titles[shown_name(cell)]}: accuracy")
+            name = titles[shown_name(cell)]
+            left.set_title(f"{name}: accuracy" if len(name) <= _TITLE // 3 else f"{name}:\naccuracy")
             middle.set_title("emergence ratio ρ ↑")
             right.set_title("at the end")
         legend_outside(figure, handles, None, where="upper")

@@ -15,7 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from waterjar.stats.intervals import UNBOUNDED
-from waterjar.view.figures._collective import SHARE, Places, at_places, estimates, last_places, measured
+from waterjar.view.figures._collective import SHARE, Places, at_places, estimates, last_places, measured, own_last
 from waterjar.view.numbers import counted, listed, number
 from waterjar.view.report.model import Model
 from waterjar.view.results import by_cell
@@ -115,6 +115,15 @@ def _estimate(model: Model, cell: str, one: xr.Dataset, name: str, places: Place
         samples = (float(np.nanmin(lows)), float(np.nanmax(highs)))
     mean, low, high = (float(line[key]) for key in ("mean", "low", "high"))
     return Estimate(mean, low, high, int(line["n"]), samples)
+
+
+def distrusted(one: xr.Dataset) -> list[str]:
+    """Signs, in any seed, that attacks fail for another reason than robustness."""
+    if "attack_flag_raised" not in one:
+        return []
+    raised = at_places(one, "attack_flag_raised", own_last(one, "attack_flag_raised"), "flag")[0]
+    names = [str(flag).replace("_", " ") for flag in one["flag"].values]
+    return [name for i, name in enumerate(names) if len(raised) and (raised[:, i] > 0).any()]
 
 
 def mean_of(model: Model, metric: str, cell: str) -> Any:

@@ -1,0 +1,100 @@
+"""What has to be said of a snapshot: what was passed over, why, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterjar.diagnose.collective.answers import Answers, has_answer
+from waterjar.diagnose.collective.coalitions import EXACT, NO_RULE
+from waterjar.diagnose.collective.inputs import ABSENCES, Coalitions, StreamOutputs
+from waterjar.diagnose.result import NOT_A_NUMBER
+from waterjar.run.combining import log_softmax
+
+
+def of_outputs(outputs: StreamOutputs, seed: int, unlabelled: str = "") -> Iterator[str]:
+    """Of what streams and their collective answered; `unlabelled` says which samples have no label."""
+    test, other = outputs.test, outputs.validation
+    if unlabelled:
+        yield unlabelled
+    if test.labels is None and not unlabelled:
+        yield "labels were not recorded (probe_samples/label): nothing can be scored"
+    elif test.labels is not None and test.collective is None:
+        yield "logits of the collective were not recorded: rule= says how its streams make them"
+    if test.logits is not None and len(test.logits):
+        if not outputs.alive.all():
+            yield (
+                f"seed {seed}: {_have(outputs.names, ~outputs.alive)} no answer to some sample (logits that are NaN, "
+                "or all minus infinity): passed over as a stream"
+            )
+        endless = outputs.alive & ~outputs.likely
+        if endless.any():
+            yield (
+                f"seed {seed}: {_have(outputs.names, endless)} infinite logits, which answer but have no "
+                "probabilities: ambiguity and the NLL of such a stream are missing"
+            )
+    yield from _of_the_collective(test, seed)
+    if other is not None and other.labels is not None and len(other.labels):
+        yield from _of_validation(outputs, other, seed)
+
+
+def _have(names: Sequence[str], chosen: NDArray[np.bool_]) -> str:
+    own = [name for name, there in zip(names, chosen, strict=True) if there]
+    return f"streams {', '.join(own)} have" if len(own) > 1 else f"stream {own[0]} has"
+
+
+def _of_the_collective(test: Answers, seed: int) -> Iterator[str]:
+    if test.collective is None or not len(test.collective):
+        return
+    silent = ~has_answer(test.collective)
+    if silent.any():
+        yield (
+            f"seed {seed}: the collective has no answer to {silent.sum()} of {len(silent)} samples (NaN, as a rule "
+            "makes it of a stream that is not a number): it is not scored"
+        )
+    elif np.isnan(log_softmax(test.collective)).any():
+        yield f"seed {seed}: the collective has infinite logits: it is scored, but NLL and ECE are missing"
+
+
+def _of_validation(outputs: StreamOutputs, other: Answers, seed: int) -> Iterator[str]:
+    if other.logits is not None and outputs.test.logits is not None:
+        silent = ~np.asarray(has_answer(other.logits).all(0)) & outputs.alive
+        if silent.any():
+            yield (
+                f"seed {seed}: {_have(outputs.names, silent)} no answer to some validation sample: not chosen as the "
+                "best"
+            )
+    if other.collective is not None and np.isnan(log_softmax(other.collective)).any():
+        yield f"seed {seed}: the collective has no probabilities on validation data, so that no temperature is fitted"
+
+
+def of_coalitions(found: Coalitions, outputs: StreamOutputs | None, seed: int) -> Iterator[str]:
+    """Of what contributions of streams are made of."""
+    able = outputs is not None and outputs.scored is None
+    if found.missing is NO_RULE and able:
+        yield f"no contributions of streams: {NO_RULE.note}"
+    elif found.missing is not None and found.missing.code == NOT_A_NUMBER:
+        yield f"seed {seed}: no contributions of any stream, since the logits of one are not numbers"
+    count = len(found.names)
+    if count <= EXACT or not found.absences:
+        return
+    there = [absence for absence in ABSENCES if absence in found.absences]
+    left_out = [absence for absence in ABSENCES if absence not in there]
+    if left_out and any(not game.shares for game in found.absences.values()):
+        yield (
+            f"{count} streams, more than {EXACT}: contributions are by streams that are {' or '.join(there)}, and "
+            f"{' and '.join(left_out)} left out"
+        )
+    if any(
+        not game.shares and game.places is None and len(game.present) < 2**count for game in found.absences.values()
+    ):
+        yield (
+            "in which orders coalitions were drawn was not recorded (streams/coalition_order): Shapley values have no "
+            "interval"
+        )
+    yield (
+        f"{count} streams: their interactions are missing, since they need all coalitions, which are looked at up to "
+        f"{EXACT} streams; Shapley values are of a sample"
+    )
