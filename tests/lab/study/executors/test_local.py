@@ -62,8 +62,14 @@ def test_results_and_errors_come_back_and_a_failure_renews_the_worker(pool: Loca
     again = pool.submit(os.getpid)  # an idle worker that died is nobody's fault
     wait_for(pool, again)
     assert again.result() != idle
+    os.kill(again.result(), signal.SIGSTOP)  # the call arrives in the pipe, and nobody is there to take it
+    last = pool.submit(os.getpid)
+    pool.attend(0.0)
+    os.kill(again.result(), signal.SIGKILL)
+    wait_for(pool, last)
+    assert last.result() != again.result()
     pool.stop()
-    assert not alive(again.result())
+    assert not alive(last.result())
 
 
 @pytest.mark.slow

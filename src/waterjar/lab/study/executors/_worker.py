@@ -15,6 +15,8 @@ from typing import Any
 from waterjar.lab import stopping
 from waterjar.lab.study.executors._pool import reason
 
+READY = "ready"
+BEGUN = "begun"
 STOPPING = {signal.SIGINT, signal.SIGTERM}
 GRACE = 3.0
 """Seconds for a training to come to a checkpoint when it is told to stop."""
@@ -26,7 +28,7 @@ _ONCE_MORE = 0.05  # seconds until an interrupt that was lost is tried again
 def work(pipe: Connection, parent: int) -> None:
     """Answer calls that come through a pipe: (whether it worked, result or reason, whether this was the last word).
 
-    None says that it is ready.
+    Before that it says `READY` once, and `BEGUN` at each call: one that nobody began costs nothing when a worker dies.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then says what to do
     stopping.install(GRACE)
@@ -35,9 +37,10 @@ def work(pipe: Connection, parent: int) -> None:
     with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionResetError):
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
-            pipe.send(None)
+            pipe.send(READY)
             while not stopping.requested():
                 fn, args = pipe.recv()
+                pipe.send(BEGUN)
                 found = _call(pipe, fn, args)
                 pipe.send((True, found, stopping.requested()))
         finally:  # it is on its way out: an interrupt now would only leave a traceback

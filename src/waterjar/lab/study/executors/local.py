@@ -28,7 +28,7 @@ from waterjar.errors import WaterjarError
 from waterjar.lab.config import Count
 from waterjar.lab.study.executors._gpus import gpu_of, visible
 from waterjar.lab.study.executors._pool import LostWorkerError, Needs
-from waterjar.lab.study.executors._worker import GRACE, STOPPING, work
+from waterjar.lab.study.executors._worker import BEGUN, GRACE, READY, STOPPING, work
 
 _GRACE = GRACE + 2.0  # seconds for a process to end by itself
 
@@ -61,6 +61,8 @@ class _Worker:
     place: int
     """Which of the pool's workers it is, or stands in for."""
     ready: bool = False
+    unbegun: bool = False
+    """It was idle when it got its call, and has not said yet that it began."""
     leaving: bool = False
     """It has said its last word: a failure, or that it was told to stop."""
     call: _Call | None = None
@@ -124,10 +126,11 @@ class LocalPool:
             worker = idle[0] if idle else self._start()
             try:
                 worker.pipe.send((call.fn, call.args))
-                worker.call = call
             except OSError:  # it died before: nobody's fault
                 self._bury(worker)
                 self._waiting.appendleft(call)
+            else:
+                worker.call, worker.unbegun = call, worker.ready
 
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
@@ -159,9 +162,10 @@ class LocalPool:
         if worker.leaving or not alive:
             self._bury(worker)
 
-    def _hear(self, worker: _Worker, message: tuple[bool, Any, bool] | None) -> None:
-        if message is None:
-            worker.ready = True
+    def _hear(self, worker: _Worker, message: tuple[bool, Any, bool] | str) -> None:
+        if isinstance(message, str):
+            worker.ready |= message == READY
+            worker.unbegun &= message != BEGUN
             return
         call, worker.call = worker.call, None
         assert call is not None
@@ -178,6 +182,9 @@ class LocalPool:
         self._workers.remove(worker)
         worker.pipe.close()
         if worker.call is None:
+            return
+        if worker.unbegun:  # killed while idle, its end of the pipe open for a moment longer
+            self._waiting.appendleft(worker.call)
             return
         if not worker.ready and code > 0:
             raise WaterjarError(
