@@ -8,6 +8,7 @@ the small study of `waterjar.testing` cannot show is recorded here (`RECORDED`).
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,8 +172,15 @@ Measured = Callable[[str, str, dict[str, Any]], dict[str, Any]]
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """Study, family and settings -> all that the result holds."""
     folders: dict[str, Path] = {}
+    known: dict[str, dict[str, Any]] = {}
 
     def of(study: str, family: str, settings: dict[str, Any]) -> dict[str, Any]:
+        key = json.dumps([study, family, settings])
+        if key not in known:
+            known[key] = measure(study, family, settings)
+        return known[key]
+
+    def measure(study: str, family: str, settings: dict[str, Any]) -> dict[str, Any]:
         if study not in folders:
             folders[study] = tmp_path_factory.mktemp(study)
             RECORDED[study](folders[study])
@@ -187,7 +195,7 @@ def differ(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     found = sorted(one.keys() ^ other.keys())
     for name in one.keys() & other.keys():
         a, b = np.asarray(one[name]), np.asarray(other[name])
-        if a.shape != b.shape or not all(x == y or (x != x and y != y) for x, y in zip(a.flat, b.flat, strict=True)):  # noqa: PLR0124
+        if not np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f"):
             found.append(name)
     return found
 

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,21 +44,35 @@ def fingerprint(run: Path) -> str:
     Contents are not read: whether they still are what was sealed is for `verify` to say.
     """
     digest = hashlib.sha256()
-    for folder, folders, files in os.walk(run):
-        folders.sort()
-        place = os.path.relpath(folder, run)
-        for name in sorted(files):
-            if place == PRIVATE and (name == "lock" or name.startswith("draft-")):
-                continue  # of who writes, not of what was written
-            try:
-                # a link itself, not what it leads to: a run's files are none
-                stat = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - a hundred thousand of them
-            except FileNotFoundError:  # a live run: renamed since the folder was read, and changed in any case
-                continue
-            # the time of the inode too: that of the contents can be set back
-            marks = f"{stat.st_size}\0{stat.st_mtime_ns}\0{stat.st_ctime_ns}"
-            digest.update(f"{place}/{name}\0{marks}\n".encode())
+    for place, entry in _files_below(str(run), "."):
+        if place == PRIVATE and (entry.name == "lock" or entry.name.startswith("draft-")):
+            continue  # of who writes, not of what was written
+        try:
+            stat = entry.stat(follow_symlinks=False)  # a link itself, not what it leads to: a run's files are none
+        except FileNotFoundError:  # a live run: renamed since the folder was read, and changed in any case
+            continue
+        # the time of the inode too: that of the contents can be set back
+        marks = f"{stat.st_size}\0{stat.st_mtime_ns}\0{stat.st_ctime_ns}"
+        digest.update(f"{place}/{entry.name}\0{marks}\n".encode())
     return digest.hexdigest()
+
+
+def _files_below(folder: str, place: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """(place of its folder inside the run, file), in order; a folder that is gone or closed has none, as for os.walk.
+
+    A link to a folder is not followed, and counts for nothing.
+    """
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return
+    folders = [entry for entry in entries if entry.is_dir()]
+    inside = {id(entry) for entry in folders}
+    yield from ((place, entry) for entry in entries if id(entry) not in inside)
+    for entry in folders:
+        if not entry.is_symlink():
+            yield from _files_below(entry.path, entry.name if place == "." else f"{place}/{entry.name}")
 
 
 def cached(

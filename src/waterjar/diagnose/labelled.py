@@ -50,8 +50,8 @@ def variable(
 
 def reasons_of(dataset: xr.Dataset, name: str) -> xr.DataArray:
     """Why values of a variable are missing, as codes; 0 where they are there."""
-    reasons = dataset.variables.get(name + REASON)
-    found = dataset[name].copy(data=codes_of(dataset[name].values, None if reasons is None else reasons.values))
+    reasons, values = dataset.variables.get(name + REASON), dataset[name]
+    found = values.copy(deep=False, data=codes_of(values.values, None if reasons is None else reasons.values))
     found.attrs = flags(name)
     return found
 
@@ -96,7 +96,8 @@ def stamp(dataset: xr.Dataset, family: Family, settings: BaseModel, study: Study
     """
     for metric in family.metrics.values():
         for name in {metric.name, metric.scalar} & set(dataset.variables):
-            dataset[name].attrs = {**metric.attributes, **dataset[name].attrs}
+            found = dataset.variables[name]  # the very one that the Dataset holds; `dataset[name]` takes its time
+            found.attrs = {**metric.attributes, **found.attrs}
     dataset.attrs = {
         **dataset.attrs,
         "family": family.name,

@@ -215,7 +215,8 @@ class Family:
     @property
     def metrics(self) -> dict[str, Metric]:
         """The metrics of this family, by name."""
-        return {name: m for name, m in metrics().items() if m.family == self.name}
+        families()
+        return {name: _METRICS[name] for name in sorted(_METRICS) if _METRICS[name].family == self.name}
 
     @property
     def versions(self) -> str:
@@ -357,10 +358,10 @@ def metrics() -> dict[str, Metric]:
 
 def find_metric(name: str) -> Metric:
     """One metric, or an error that names the nearest."""
-    known = metrics()
-    if name not in known:
-        raise SHELF.absent(name, known)
-    return known[name]
+    families()
+    if name not in _METRICS:
+        raise SHELF.absent(name, metrics())
+    return _METRICS[name]
 
 
 def coupled(one: str, other: str) -> bool:
@@ -374,9 +375,10 @@ def coupled(one: str, other: str) -> bool:
 
 def _inputs(name: str) -> set[str]:
     """A metric and all that it is made of, and what that is made of."""
-    known, found, open_ = metrics(), {name}, [name]
+    families()
+    found, open_ = {name}, [name]
     while open_:
-        declared = known.get(open_.pop())
+        declared = _METRICS.get(open_.pop())
         new = set(declared.made_of) - found if declared is not None else set()
         found |= new
         open_ += new

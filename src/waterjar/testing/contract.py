@@ -158,10 +158,12 @@ def _of_all(
     since: int = MIDDLE,
     turned: bool = False,
     order: str = "by name",
+    again: bool = False,
 ) -> dict[str, xr.Dataset]:
     """Unit -> all metrics of the family, kept for the next one that is looked at.
 
-    They are measured in an order: "by name", "backwards", or this metric "first" or "last".
+    They are measured in an order: "by name", "backwards", or this metric "first" or "last". `again` asks
+    for the last unit once more, unwatched.
     """
     declared = list(families()[metric.family].metrics.values())
     if order in ("first", "last"):
@@ -169,19 +171,19 @@ def _of_all(
     elif order == "backwards":
         declared.reverse()
     known = tuple((one.name, one.version, one.compute) for one in declared)  # by identity, held here
-    return _kept(metric.family, json.dumps(dump(settings)), known, broken, since, turned)
+    return _kept(metric.family, json.dumps(dump(settings)), known, broken, since, turned, again)
 
 
 @functools.lru_cache(maxsize=64)
 def _kept(
-    name: str, settings: str, known: tuple[Any, ...], broken: int | None, since: int, turned: bool
+    name: str, settings: str, known: tuple[Any, ...], broken: int | None, since: int, turned: bool, again: bool
 ) -> dict[str, xr.Dataset]:
     family, study = families()[name], _study(broken, since)
     options, found = family.settings(json.loads(settings)), {}
     wanted = [family.metrics[one] for one, *_ in known]
-    if broken is None and not turned:
+    if broken is None and not turned and not again:
         wanted = _watched(wanted)
-    for unit in _units(family, options, study):
+    for unit in _units(family, options, study)[-1 if again else 0 :]:
         title = _title(unit, study)
         if turned:
             unit = dataclasses.replace(unit, runs=unit.runs[::-1], kept=None if unit.kept is None else {})  # noqa: PLW2901
@@ -237,7 +239,7 @@ def _others_that_differ(metric: Metric, one: Mapping[str, xr.Dataset], other: Ma
     found = []
     for unit, result in one.items():
         mine, theirs = (
-            {str(k): _state(v.values) for k, v in part.data_vars.items() if v.encoding.get(METRIC) != metric.name}
+            {str(k): _state(v.values) for k, v in part.variables.items() if v.encoding.get(METRIC) != metric.name}
             for part in (result, other[unit])
         )
         found += [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
@@ -245,10 +247,12 @@ def _others_that_differ(metric: Metric, one: Mapping[str, xr.Dataset], other: Ma
 
 
 def _alone(metric: Metric, family: Family, settings: Any) -> dict[str, xr.Dataset]:
-    """Unit -> the metric by itself; a family that judges its metrics together measures them all."""
-    study, wanted = _study(None, MIDDLE), None if family.compared else [metric]
+    """Unit -> the metric by itself; a family that judges its metrics together measures them all, once more."""
+    if family.compared:
+        return _of_all(metric, settings, again=True)
+    study = _study(None, MIDDLE)
     units = _units(family, settings, study)[-1:]
-    return {_title(unit, study): measure_unit(family, unit, settings, wanted) for unit in units}
+    return {_title(unit, study): measure_unit(family, unit, settings, [metric]) for unit in units}
 
 
 def _title(unit: Unit, study: Study) -> str:
