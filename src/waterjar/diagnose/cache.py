@@ -67,12 +67,22 @@ def _files_below(folder: str, place: str) -> Iterator[tuple[str, os.DirEntry[str
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError:
         return
-    folders = [entry for entry in entries if entry.is_dir()]
-    inside = {id(entry) for entry in folders}
-    yield from ((place, entry) for entry in entries if id(entry) not in inside)
+    folders = []
+    for entry in entries:
+        if not _is_folder(entry):
+            yield place, entry
+        elif not entry.is_symlink():
+            folders.append(entry)
     for entry in folders:
-        if not entry.is_symlink():
-            yield from _files_below(entry.path, entry.name if place == "." else f"{place}/{entry.name}")
+        yield from _files_below(entry.path, entry.name if place == "." else f"{place}/{entry.name}")
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder, or a link to one; one that leads nowhere is a file."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def cached(
