@@ -11,7 +11,7 @@ import pytest
 
 import waterjar
 from waterjar.diagnose import registry
-from waterjar.diagnose.calling import ReadOnly, worked_out
+from waterjar.diagnose.calling import Lock, worked_out
 from waterjar.diagnose.drift.inputs import Comparison
 from waterjar.diagnose.plasticity import Representation
 from waterjar.diagnose.registry import forget, metric
@@ -60,7 +60,13 @@ def outer() -> Outer:
     return Outer(Inner(np.ones(2)), {"a": [np.ones(3)]}, Result.of([1.0, 2.0]))
 
 
-class TestReadOnly:
+def locked(given: object) -> Lock:
+    lock = Lock()
+    lock.close(given)
+    return lock
+
+
+class TestLock:
     @pytest.mark.parametrize(
         "of",
         [
@@ -72,7 +78,7 @@ class TestReadOnly:
     )
     def test_arrays_cannot_be_written_to(self, of: Callable[[Outer], np.ndarray]) -> None:
         given = outer()
-        ReadOnly(given).check()
+        locked(given).check()
         with pytest.raises(ValueError, match="read-only"):
             of(given)[0] = 5
 
@@ -86,7 +92,7 @@ class TestReadOnly:
     )
     def test_what_holds_them_is_watched(self, change: Callable[[Outer], None]) -> None:
         given = outer()
-        kept = ReadOnly(given)
+        kept = locked(given)
         given.inner.twice  # noqa: B018 - what is worked out changes nothing
         kept.check()
         change(given)
@@ -95,12 +101,12 @@ class TestReadOnly:
 
     def test_a_buffer_under_an_input_stays_its_owners(self) -> None:
         buffer = np.zeros((3, 2))
-        ReadOnly(Inner(buffer[1]))
+        locked(Inner(buffer[1]))
         buffer[1] = 7
 
     def test_what_a_plain_cached_property_made_is_locked_after_the_metric(self) -> None:
         given = outer()
-        kept = ReadOnly(given)
+        kept = locked(given)
         vars(given.inner)["later"] = later = np.ones(2)
         kept.check()
         assert not later.flags.writeable

@@ -38,26 +38,25 @@ class worked_out(functools.cached_property[T]):
     def __init__(self, function: Callable[[Any], T]) -> None:
         def locked(given: Any) -> T:
             made = function(given)
-            ReadOnly(made)
+            Lock().close(made)
             return made
 
         super().__init__(functools.update_wrapper(locked, function))
 
 
-class ReadOnly:
-    """An input whose arrays cannot be written to, nor what is worked out of it later; what holds them is watched.
+class Lock:
+    """Keeps arrays of inputs from being written to, also those worked out of them later, and watches what holds them.
 
     It goes into dataclasses, tuples, lists and mappings, however deep: everything else (a reader of files, say) is not
     an input's own. Only the arrays handed out are locked; what a family has under them, a buffer, stays its own.
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self) -> None:
         self._fields: list[tuple[dict[str, Any], int]] = []
         """What dataclasses hold, and how much: more may come, of cached properties."""
         self._parts: list[tuple[Any, list[int]]] = []
         """Lists and mappings, and the ids of what is in them."""
         self._seen: set[int] = set()
-        self._lock(given)
 
     def check(self) -> None:
         """Lock what has come since, and refuse what is not what it was: called after each metric."""
@@ -68,9 +67,10 @@ class ReadOnly:
             if len(held) != count:
                 self._fields[i] = held, len(held)
                 for new in list(held.values())[count:]:
-                    self._lock(new)
+                    self.close(new)
 
-    def _lock(self, given: Any) -> None:
+    def close(self, given: Any) -> None:
+        """Nobody writes into an input from now on."""
         sort = _sort(type(given))  # type: ignore[arg-type] # every type is hashable
         if sort == "array":
             given.setflags(write=False)
@@ -83,7 +83,7 @@ class ReadOnly:
             elif sort != "tuple":
                 self._parts.append((given, _ids(given)))
             for part in list(parts.values()) if sort in ("dataclass", "mapping") else parts:
-                self._lock(part)
+                self.close(part)
 
 
 @functools.cache
@@ -102,9 +102,9 @@ def _ids(held: Any) -> list[int]:
     return list(map(id, held.values() if isinstance(held, Mapping) else held))
 
 
-def compute(metric: Metric, given: Any, settings: Any) -> Any:
-    """What a metric gives of an input, with the settings that it takes."""
-    return metric.compute(given, **{name: getattr(settings, name) for name in metric.takes})
+def with_settings(metric: Metric, settings: Any) -> Callable[[Any], Any]:
+    """The function of a metric that is left when it has the settings that it takes: of an input alone."""
+    return functools.partial(metric.compute, **{name: getattr(settings, name) for name in metric.takes})
 
 
 @contextlib.contextmanager

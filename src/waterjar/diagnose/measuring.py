@@ -16,7 +16,7 @@ import xarray as xr
 
 from waterjar.diagnose.analysis import Analysis, analysis_of
 from waterjar.diagnose.baseline import find_baselines
-from waterjar.diagnose.calling import ReadOnly, compute, named
+from waterjar.diagnose.calling import Lock, named, with_settings
 from waterjar.diagnose.labelled import join_runs, side_by_side, stamp, variable
 from waterjar.diagnose.pieces import PieceRunner
 from waterjar.diagnose.registry import Family, Metric
@@ -230,11 +230,12 @@ def measure_unit(
     sizes = loaded.sizes
     tables: dict[str, Table] = {}
     for given, place in loaded.inputs(readers.keys()):
-        kept = ReadOnly(given)
+        lock = Lock()
+        lock.close(given)
         for metric in readers.get(type(given), ()):
             with named(metric):
-                got = compute(metric, given, settings)
-                kept.check()
+                got = with_settings(metric, settings)(given)
+                lock.check()
                 result, beside = got if isinstance(got, tuple) else (got, {})
                 for name, one in {metric.name: result, **beside}.items():
                     if one is None and (metric.optional or name != metric.name):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.calling import ReadOnly, compute, named
+from waterjar.diagnose.calling import Lock, named, with_settings
 from waterjar.diagnose.drift.cloud import Cloud
 from waterjar.diagnose.drift.inputs import NO_COMPARISON, Comparison, Curves, LayerSnapshot, Siblings
 from waterjar.diagnose.drift.run_snapshots import RunSnapshots
@@ -118,9 +118,10 @@ class LoadedCell(Loaded):
                 for i, j in pairs:
                     with named(metric):
                         given = Comparison(clouds[i], clouds[j])
-                        kept = ReadOnly(given)
-                        result = compute(metric, given, self.settings)
-                        kept.check()
+                        lock = Lock()
+                        lock.close(given)
+                        result = with_settings(metric, self.settings)(given)
+                        lock.check()
                         self.matrices[metric.name].put((*place, i, j), result)
                         self.matrices[metric.name].put((*place, j, i), result)
 
