@@ -44,6 +44,13 @@ def restore(
     faults += [] if is_progress(attributes["progress"]) else ["progress"]
     if faults:
         raise DamagedError(store.path, f"{store.path} is damaged: its {ROOT} lacks a valid {', '.join(faults)}")
+    if _differ_by_name_alone(attributes, identity):
+        _LOG.warning(
+            "%s was begun by an earlier waterjar, in which eval sets with the names of tasks belonged to none, and goes "
+            "on like that: 'waterjar annotate' tells which task they belong to",
+            store.path,
+        )
+        identity["eval_sets"] = dict(attributes["eval_sets"])
     for key in (*_MUST_AGREE, *_MAY_BE_ABSENT):
         if attributes.get(key) != identity.get(key):
             raise WaterjarError(
@@ -84,6 +91,16 @@ def restore(
     for key in expected_files(writer.nodes) - set(writer.digests):
         writer.digests[key] = sha256(store.get(key))
     return writer, progress
+
+
+def _differ_by_name_alone(recorded: Json, now: dict[str, Any]) -> bool:
+    """Whether eval sets that belonged to no task when the run was begun belong to those of the same name now."""
+    before, after, tasks = recorded["eval_sets"], now["eval_sets"], now["tasks"]
+    if before == after or before.keys() != after.keys() or recorded["tasks"] != tasks:
+        return False
+    return all(
+        before[name] == place or (before[name] == -1 and name == tasks[place]) for name, place in after.items()
+    )
 
 
 def mend(path: Path) -> None:

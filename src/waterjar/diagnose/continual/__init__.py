@@ -115,8 +115,8 @@ def measure(
         and of its expert: final, auc, mean, min, max, median (see `integrate`). Other metrics name their epochs.
     eval_sets : one per task, by name. Left out: the task's only one, else the only one called `..._all`, else the only
         one called `..._all_normal`.
-    chance : one number, or one per task. Left out: 1 / classes of the run. Where these are not recorded (and of
-        task_accuracy), what is above chance is missing as `chance_unknown` (remembering, zero_shot, forward_transfer,
+    chance : one number, or one per task. Left out: as annotated, else 1 / classes of the run. Where neither is known
+        (and of task_accuracy), what is above chance is missing as `chance_unknown` (remembering, zero_shot, forward_transfer,
         forgetting_rate, max_dip; `chance_note` says what would help), and the rest is there.
     floor_at_chance : values below chance count as chance.
     bounded, eps : see `remembering`.

@@ -91,8 +91,8 @@ def measure(
     margin : below it, by upper bounds, deficit and added reliance count as `benign_transfer`; a masked accuracy that is
         above chance by no more is at the floor.
     confidence, power : of intervals, and of the number of seeds that would settle it.
-    chance : accuracy of guessing, one number or one per task (that of the last counts). Left out: 1 / classes of the
-        run; where these are not recorded (and of task_macro_accuracy) `reliance_share` is `chance_unknown`.
+    chance : accuracy of guessing, one number or one per task (that of the last counts). Left out: as annotated, else
+        1 / classes of the run; where neither is known (and of task_macro_accuracy) `reliance_share` is `chance_unknown`.
     composite, weights : also one signed number, 0.4 AD/budget + 0.4 PD + 0.2 SFR_rel.
     rng_seed : of the bootstrap of the restricted-mean difference, from ten seeds on.
 
