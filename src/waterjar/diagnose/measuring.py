@@ -76,7 +76,7 @@ class Unit:
 
     @property
     def chance(self) -> float | tuple[float, ...] | None:
-        """Of guessing where all classes compete, for all tasks or each: as annotated, else 1 / classes; None if unknown."""
+        """Of guessing where all classes compete, for all tasks or each: as annotated, else 1 / classes, or None."""
         told, classes = self.told("chance"), self.told("classes")
         if told is not None:
             return tuple(told) if isinstance(told, list) else float(told)

@@ -58,7 +58,7 @@ class Annotated:
         return found[tuple(slice(*part) for part in region)]
 
     def is_tasks(self, key: str) -> bool:
-        """Whether an array says which task every eval set belongs to, so that it may have more of them than recorded."""
+        """Whether an array says which task every eval set belongs to: it may have more of them than recorded."""
         node = self.nodes.get(key, {})
         return key.endswith("/eval_task") and node.get("dimension_names") == ["eval_set"] and key not in self._arrays
 
@@ -131,9 +131,7 @@ def samples_of(nodes: Json) -> tuple[int, int] | None:
     return None
 
 
-def labels_of(
-    given: Mapping[str, Any], sets: list[str], repeats: int, shape: tuple[int, int]
-) -> NDArray[np.int64]:
+def labels_of(given: Mapping[str, Any], sets: list[str], repeats: int, shape: tuple[int, int]) -> NDArray[np.int64]:
     """Labels (repeat, eval_set, sample) as a run records them."""
     missing = [name for name in sets if name not in given]
     if missing or len(sets) != shape[0]:

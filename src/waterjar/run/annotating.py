@@ -136,7 +136,9 @@ def _chance(runs: Sequence[Run], given: object) -> float | dict[str, float]:
         tasks = run.attributes["tasks"]
         missing = [task for task in tasks if task not in given]
         if missing and len(missing) < len(tasks):
-            raise WaterjarError(f"{run.path}: chance lacks task '{missing[0]}': expected one number, or one of every task")
+            raise WaterjarError(
+                f"{run.path}: chance lacks task '{missing[0]}': expected one number, or one of every task"
+            )
     return {str(name): _share(f"chance['{name}']", value) for name, value in given.items()}
 
 

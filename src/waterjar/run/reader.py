@@ -75,8 +75,8 @@ class Run:
         from waterjar.run.annotating import annotate  # noqa: PLC0415 - not for reading
 
         annotate(
-            self.path, [Run(self.path, annotated=False)], eval_task=eval_task, chance=chance, classes=classes, probe_labels=probe_labels,
-            note=note, remove=remove,
+            self.path, [Run(self.path, annotated=False)], eval_task=eval_task, chance=chance, classes=classes,
+            probe_labels=probe_labels, note=note, remove=remove,
         )  # fmt: skip
         self.reannotated()
         return self

@@ -161,8 +161,8 @@ class Study:
         """Run -> what was annotated of it, or of the whole study, of those that have any."""
         opened = self._opened or {}
         names = [entry.name for entry in (*self.entries, *self.probe_runs) if entry.status != "damaged"]
-        found = {name: opened[name].annotations if name in opened else annotations_of(self.path / name) for name in names}
-        return {name: one for name, one in found.items() if one is not None}
+        found = ((n, opened[n].annotations if n in opened else annotations_of(self.path / n)) for n in names)
+        return {name: one for name, one in found if one is not None}
 
     def annotate(
         self,
