@@ -170,8 +170,12 @@ def test_annotations_come_along(tmp_path: Path) -> None:
     study = small_study(tmp_path / "study")
     of_run, of_study = write_annotations(study / "b", {"eval_sizes": {"a": 3}}), write_annotations(study, {"x": 1})
     found = {copied.old.path.name: copied.new for copied in migrate_all(study, tmp_path / "new")}
-    assert (found["b"].annotations, read_annotations(tmp_path / "new")) == (of_run, of_study)
-    assert found["a"].annotations is None and waterjar.verify(found["b"].path).state == "sealed"
+    assert (read_annotations(found["b"].path), read_annotations(tmp_path / "new")) == (of_run, of_study)
+    assert (
+        read_annotations(found["a"].path) is None
+        and found["a"].annotations == of_study
+        and waterjar.verify(found["b"].path).state == "sealed"
+    )
     (tmp_path / "new" / "b" / FILE).unlink()  # an earlier version left them behind
     list(migrate_all(study, tmp_path / "new"))
     assert read_annotations(tmp_path / "new" / "b") == of_run

@@ -105,6 +105,9 @@ def stamp(dataset: xr.Dataset, family: Family, settings: BaseModel, study: Study
         "settings": json.dumps(dump(settings), sort_keys=True),
         "root_hashes": json.dumps({entry.name: entry.root_hash for entry in (*study.entries, *study.probe_runs)}),
     }
+    told = {name: known.digest for name, known in study.annotations.items()}
+    if told:
+        dataset.attrs["annotations"] = json.dumps(told)
 
 
 def join_runs(parts: Mapping[str, xr.Dataset]) -> xr.Dataset:

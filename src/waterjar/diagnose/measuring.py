@@ -21,7 +21,7 @@ from waterjar.diagnose.labelled import join_runs, side_by_side, stamp, variable
 from waterjar.diagnose.pieces import PieceRunner
 from waterjar.diagnose.registry import Family, Metric
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.index import entry_of
 from waterjar.run.reader import Run
 from waterjar.run.study import Study, load_runs, method_of
@@ -61,6 +61,26 @@ class Unit:
             "repeat": ("repeat", np.arange(len(self.seeds)), {"long_name": "repeat"}),
             "seed": ("repeat", self.seeds, {"long_name": "seed of the repeat"}),
         }
+
+    def told(self, name: str) -> Any:
+        """What its runs say of themselves in their root or annotations; None where none does, and they must agree."""
+        found = {run.path.name: run.attributes.get(name) for run in self.runs}
+        known = {run: value for run, value in found.items() if value is not None}
+        first = next(iter(known), "")
+        for run, value in known.items():
+            if value != known[first]:
+                raise WaterjarError(
+                    f"{name} of {first} is {brief(known[first])}, of {run} {brief(value)}: runs of one cell must agree"
+                )
+        return known.get(first)
+
+    @property
+    def chance(self) -> float | tuple[float, ...] | None:
+        """Of guessing where all classes compete, for all tasks or each: as annotated, else 1 / classes, or None."""
+        told, classes = self.told("chance"), self.told("classes")
+        if told is not None:
+            return tuple(told) if isinstance(told, list) else float(told)
+        return 1 / len(classes) if classes else None
 
     def load(self, group: str, only: Collection[str] | None = None) -> xr.Dataset | None:
         """A group of all runs in memory, joined along `repeat`; None if no run has it. `only` these variables."""

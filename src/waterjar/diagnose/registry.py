@@ -21,7 +21,7 @@ import json
 import math
 import pkgutil
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -32,7 +32,9 @@ from waterjar.errors import WaterjarError, unknown_name
 if TYPE_CHECKING:
     import xarray as xr
 
+    from waterjar.diagnose.feeds import Lack
     from waterjar.diagnose.measuring import Loaded, Unit
+    from waterjar.run.reader import Run
 
 Scope = Literal["run", "cell"]
 Direction = Literal["higher", "lower", "zero", "none"]
@@ -177,6 +179,8 @@ class Family:
     """Whether it is long, and goes on where it was stopped: `load` hands its work to the unit's `pieces`."""
     check: Callable[[Any], None] | None = None
     """Refuses settings that do not fit together."""
+    feeds: Callable[[Run, Any], Iterable[Lack]] | None = None
+    """feeds(run, settings): what a run lacks beside the `needs`, told from names and shapes alone (see `feeds`)."""
 
     def __post_init__(self) -> None:
         for declared in [m for m in _METRICS.values() if m.family == self.name]:

@@ -103,7 +103,7 @@ class RunArrays:
             array = np.asarray(values, dtype=object if name == "train_task" else None)
             found[name] = ("snapshot", array, {"long_name": long_name})
         visits = found[VISIT][1].tolist()
-        last = np.array([visit != after for visit, after in zip(visits, [*visits[1:], None], strict=True)], bool)
+        last = np.array([visits[i : i + 2] != [visit, visit] for i, visit in enumerate(visits)], bool)
         found["task_end"] = ("snapshot", last, {"long_name": "whether it is the last snapshot of its task"})
         return found
 

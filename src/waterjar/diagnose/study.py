@@ -24,6 +24,7 @@ from waterjar.diagnose.registry import Family, Metric, find_family, find_metric,
 from waterjar.diagnose.seals import seal_states
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
+from waterjar.run.annotations import Annotations
 from waterjar.run.root import DamagedError
 from waterjar.run.schema import REASONS
 from waterjar.run.study import Study
@@ -56,14 +57,26 @@ class Diagnosis:
 
     @property
     def roots(self) -> dict[tuple[str, int], str]:
-        """(cell, seed) -> the root hash of its run, or `unsealed`; behind a space that of each of its probe runs."""
+        """(cell, seed) -> the root hash of its run, or `unsealed`; behind a space that of each of its probe runs.
+
+        Behind a `+` stands the hash of a file of annotations that counted.
+        """
+        told = {run: [f"+{one}" for one in known.digest.split()] for run, known in self.annotations.items()}
         return {
             (entry.cell_id, seed): " ".join(
-                one.root_hash or "unsealed" for one in (entry, *self.study.probes_of(entry)) if seed in one.seeds
+                text
+                for one in (entry, *self.study.probes_of(entry))
+                if seed in one.seeds
+                for text in (one.root_hash or "unsealed", *told.get(one.name, ()))
             )
             for entry in self.study.entries
             for seed in entry.seeds
         }
+
+    @property
+    def annotations(self) -> dict[str, Annotations]:
+        """Run -> what was annotated of it, of those that have any."""
+        return self.study.annotations
 
     def settings(self, family: str) -> dict[str, Any]:
         """The settings that a family was measured with; empty if it was not."""
@@ -137,6 +150,7 @@ class Diagnosis:
             "origin": self.origin,
             "passed_over": self.passed_over,
             "settings": {family: self.settings(family) for family in self.results},
+            "annotations": {run: vars(known) for run, known in self.annotations.items()},
             "roots": {entry.name: entry.root_hash for entry in (*self.study.entries, *self.study.probe_runs)},
         }
 
@@ -241,11 +255,13 @@ def diagnose(
     marks = {entry.name: fingerprint(study.path / entry.name) for entry in (*study.entries, *study.probe_runs)}
     seals, checked = seal_states(study, marks, again=marks if fresh else ())
     diagnosis = Diagnosis(study, {}, {}, {}, seals, analysis, checked)
+    told = {run: f" {known.digest}" for run, known in diagnosis.annotations.items()}
+    made_of = {name: mark + told.get(name, "") for name, mark in marks.items()}
     for name in registry.families() if analysis.families is None else analysis.families:
         family = find_family(name)
         try:
             diagnosis.results[name], diagnosis.origin[name] = _measure(
-                family, study, analysis, marks, fresh, watch or _nobody, executor
+                family, study, analysis, made_of, fresh, watch or _nobody, executor
             )
         except WaterjarError as error:
             if isinstance(error, DamagedError):  # whatever was believed of its seal

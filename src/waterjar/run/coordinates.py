@@ -23,7 +23,7 @@ Progress = dict[str, Any]
 def describe(
     config: object,
     seeds: Sequence[int] | None,
-    eval_sets: Sequence[str] | Mapping[str, int],
+    eval_sets: Sequence[str] | Mapping[str, int | str],
     tasks: Sequence[str] | int,
     classes: Sequence[str] | None,
     probe_sets: Sequence[str] | None,
@@ -38,18 +38,13 @@ def describe(
     if not isinstance(settings, dict):
         raise WaterjarError(f"config = {config!r}: expected a mapping of settings")
     numbers = _seeds(settings, seeds)
-    sets: dict[str, int] = dict.fromkeys(names_of("eval_sets", eval_sets), -1)
-    if isinstance(eval_sets, Mapping):
-        sets = dict(eval_sets)
     names = [str(i) for i in range(whole("tasks", tasks))] if isinstance(tasks, int) else names_of("tasks", tasks)
     if data_fingerprint is not None:
         text("data_fingerprint", data_fingerprint)
     left_out = names_of("unhashed", unhashed)
     if not names or JOINT in names:
         raise WaterjarError(f"tasks={tasks!r}: expected at least one task, none of them called '{JOINT}'")
-    for name, task in sets.items():
-        if not -1 <= whole(f"eval_sets['{name}']", task) < len(names):
-            raise WaterjarError(f"eval_sets['{name}']={task}: a task from 0 to {len(names) - 1}, or -1 for none")
+    sets = _eval_sets(eval_sets, names)
     probes = list(sets) if probe_sets is None else names_of("probe_sets", probe_sets)
     for name in probes:
         if name not in sets:
@@ -63,12 +58,36 @@ def describe(
         "data_fingerprint": data_fingerprint,
         "seeds": numbers,
         "tasks": names,
-        "eval_sets": {str(name): int(task) for name, task in sets.items()},
+        "eval_sets": sets,
         **({} if eval_sizes is None else {"eval_sizes": _eval_sizes(eval_sizes, sets)}),
         "probe_sets": probes,
         "classes": None if classes is None else names_of("classes", classes),
         **({} if labels is None else {"labels": _labels(labels, variables or {})}),
     }
+
+
+def _eval_sets(given: Sequence[str] | Mapping[str, int | str], tasks: Sequence[str]) -> dict[str, int]:
+    """The task of every eval set, by its place: as told, by name or place; of a list, the task of the same name."""
+    sets = names_of("eval_sets", given)
+    if not isinstance(given, Mapping):
+        return {name: tasks.index(name) if name in tasks else -1 for name in sets}
+    return {name: place_of_task(given[name], tasks, f"eval_sets['{name}']") for name in sets}
+
+
+def place_of_task(task: object, tasks: Sequence[str], where: str) -> int:
+    """The task that an eval set belongs to, by its place: told by name or place; -1 is none.
+
+    >>> place_of_task("b", ["a", "b"], "eval_sets['test']"), place_of_task(-1, ["a", "b"], "eval_sets['test']")
+    (1, -1)
+    """
+    if isinstance(task, str):
+        if task not in tasks:
+            raise unknown_name(f"{where}: task", task, tasks, "Declare tasks=[...] when opening")
+        return list(tasks).index(task)
+    place = whole(where, task)
+    if not -1 <= place < len(tasks):
+        raise WaterjarError(f"{where}={place}: a task from 0 to {len(tasks) - 1}, or -1 for none")
+    return place
 
 
 def _labels(labels: object, variables: Mapping[str, Variable]) -> dict[str, list[str]]:

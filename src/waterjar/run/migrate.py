@@ -54,7 +54,8 @@ def migrate(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> R
     return _migrated(open_run(source), as_path(target)).new
 
 
-def _migrated(old: Run, place: Path) -> Copied:
+def _migrated(given: Run, place: Path) -> Copied:
+    old = given.recorded  # annotations are copied as what they are
     version = old.attributes["waterjar_schema"]
     if version == SCHEMA_VERSION:
         raise WaterjarError(f"{old.path} is of schema {version} already: there is nothing to migrate")

@@ -47,7 +47,7 @@ def parse(condition: str) -> Test:
     return _walk(tree, condition)
 
 
-def check_keys(condition: str, entries: list[Entry]) -> None:
+def check_keys(condition: str, entries: list[Entry], where: str = "--where") -> None:
     """Refuse a key that no run has: a typing error would otherwise look like an empty study."""
     known = {key for entry in entries for key in flat(entry.config)} | {
         "seed",
@@ -60,7 +60,7 @@ def check_keys(condition: str, entries: list[Entry]) -> None:
         if isinstance(node, ast.Compare):
             key = _key(node.left, condition)
             if entries and key not in known and not any(k.startswith(f"{key}.") for k in known):
-                raise unknown_name("--where: key", key, sorted(known))
+                raise unknown_name(f"{where}: key", key, sorted(known))
 
 
 def _tree(condition: str) -> ast.expr:

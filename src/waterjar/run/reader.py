@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from waterjar.errors import unknown_name
-from waterjar.run.annotations import Annotations, read_annotations
+from waterjar.run.annotated import Annotated
+from waterjar.run.annotations import Annotations, annotations_of
 from waterjar.run.codec import Json
 from waterjar.run.disk import as_path
 from waterjar.run.manifest import read_manifest, read_root_hash, root_line
@@ -22,19 +23,73 @@ from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, read_file
 if TYPE_CHECKING:
     import xarray as xr
 
+_OF_NODES = ("nodes", "groups", "tree")
+"""What a run works out of its nodes, and keeps."""
+
 
 class Run:
-    """A recorded run. `run["performance"]` is an xarray.Dataset; `run.tree` is all of it, lazily."""
+    """A recorded run. `run["performance"]` is an xarray.Dataset; `run.tree` is all of it, lazily.
 
-    def __init__(self, path: Path) -> None:
+    What was annotated stands where it would if it had been recorded; `annotated=False` leaves it out.
+    """
+
+    def __init__(self, path: Path, *, annotated: bool = True) -> None:
         self.path = path
         self._root, self.root_digest = root_and_digest(path)
         self._owners: dict[str, Run] = {}
+        self.annotations: Annotations | None = None
+        """What was added beside its sealed bytes, or to all runs of its study, as of opening."""
+        self._added: Annotated | None = None
+        if annotated:
+            self._complete()
+
+    def _complete(self) -> None:
+        """Read its annotations, and forget what rests on earlier ones."""
+        self.annotations = annotations_of(self.path)
+        entries = self.annotations.entries if self.annotations is not None else None
+        self._added = None if entries is None else Annotated(self.path, self._root, entries)
+        for name in _OF_NODES:
+            self.__dict__.pop(name, None)
+
+    @property
+    def recorded(self) -> Run:
+        """The same as it was recorded, without annotations."""
+        if self.annotations is None:
+            return self
+        found = copy.copy(self)
+        found.__dict__ = {k: v for k, v in self.__dict__.items() if k not in _OF_NODES}
+        found.annotations = found._added = None
+        return found
+
+    def annotate(
+        self,
+        *,
+        eval_task: Mapping[str, str | int] | None = None,
+        chance: float | Mapping[str, float] | None = None,
+        classes: Sequence[str] | None = None,
+        probe_labels: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        note: str | None = None,
+        remove: str | Collection[str] = (),
+    ) -> Run:
+        """Add what was forgotten while recording; nothing that was recorded changes (see `annotating.annotate`)."""
+        from waterjar.run.annotating import annotate  # noqa: PLC0415 - not for reading
+
+        annotate(
+            self.path, [Run(self.path, annotated=False)], eval_task=eval_task, chance=chance, classes=classes,
+            probe_labels=probe_labels, note=note, remove=remove,
+        )  # fmt: skip
+        self.reannotated()
+        return self
+
+    def reannotated(self) -> None:
+        """Read the annotations anew, of the probe runs that are joined to it, too."""
+        for run in (self, *{id(one): one for one in self._owners.values()}.values()):
+            run._complete()
 
     @property
     def attributes(self) -> Json:
-        """The attributes of the root."""
-        return self._root["attributes"]  # type: ignore[no-any-return]
+        """The attributes of the root; what it lacks is as annotated."""
+        return self._root["attributes"] if self._added is None else self._added.attributes  # type: ignore[no-any-return]
 
     @property
     def run_id(self) -> str:
@@ -101,7 +156,7 @@ class Run:
         if not others:
             return self
         joined = copy.copy(self)
-        joined.__dict__ = {k: v for k, v in self.__dict__.items() if k not in ("nodes", "groups", "tree")}
+        joined.__dict__ = {k: v for k, v in self.__dict__.items() if k not in _OF_NODES}
         twice = probed_by_several([self, *others])
         joined._owners = {
             key: other
@@ -110,11 +165,6 @@ class Run:
             if key.startswith("probes") and "/".join(key.split("/")[:2]) not in twice
         }
         return joined
-
-    @property
-    def annotations(self) -> Annotations | None:
-        """What was added beside its sealed bytes, as it is now."""
-        return read_annotations(self.path)
 
     @property
     def probed_by(self) -> list[str]:
@@ -130,8 +180,14 @@ class Run:
         """One array in memory, or a region of it, if its bytes are those that were sealed or recorded."""
         if key in self._owners:
             return self._owners[key].array(key, region)
+        added = self._added.array(key, region) if self._added is not None else None
+        if added is not None:
+            return added
         checks = None if self.status == "sealed" else self.attributes.get("checks", {}).get(key)
-        return read_array(self.path, key, self.nodes[key], self.digests, region, checks)
+        found = read_array(self.path, key, self.nodes[key], self.digests, region, checks)
+        if self._added is not None and self._added.is_tasks(key):
+            return self._added.filled_in(found, self.array(key.removesuffix("eval_task") + "eval_set", region))
+        return found
 
     @property
     def root(self) -> Json:
@@ -141,7 +197,7 @@ class Run:
     @cached_property
     def nodes(self) -> Json:
         """Path -> metadata of every group and array."""
-        own: Json = self._root["consolidated_metadata"]["metadata"]
+        own: Json = self._root["consolidated_metadata"]["metadata"] if self._added is None else self._added.nodes
         return {**own, **{key: run.nodes[key] for key, run in self._owners.items()}} if self._owners else own
 
     @cached_property

@@ -39,7 +39,8 @@ class Recorder:
     ----------
     config : the resolved settings, plain data or a pydantic model. Identifies the run together with `seeds`.
     seeds : one seed per repeat trained at once; without it the config's `seed` or `seeds`, else 0.
-    eval_sets : names, or a mapping name -> task it belongs to (-1 for none).
+    eval_sets : names, or a mapping name -> task it belongs to, by name or place (-1 for none). Of names alone, a set
+        that is called like a task belongs to it.
     eval_sizes : how many samples the eval sets have, as name -> number: what luck allows depends on it.
     tasks : names of the tasks in order of training, or their number.
     classes : class names, for variables per class.
@@ -71,7 +72,7 @@ class Recorder:
         config: object = None,
         *,
         seeds: Sequence[int] | None = None,
-        eval_sets: Sequence[str] | Mapping[str, int] = (),
+        eval_sets: Sequence[str] | Mapping[str, int | str] = (),
         eval_sizes: Mapping[str, int] | None = None,
         tasks: Sequence[str] | int = 1,
         classes: Sequence[str] | None = None,

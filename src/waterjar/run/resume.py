@@ -44,12 +44,7 @@ def restore(
     faults += [] if is_progress(attributes["progress"]) else ["progress"]
     if faults:
         raise DamagedError(store.path, f"{store.path} is damaged: its {ROOT} lacks a valid {', '.join(faults)}")
-    for key in (*_MUST_AGREE, *_MAY_BE_ABSENT):
-        if attributes.get(key) != identity.get(key):
-            raise WaterjarError(
-                f"{store.path} is another run: its {key} is {attributes.get(key)!r}, not {identity.get(key)!r}. "
-                "Resume with what it was started with, or record to another path"
-            )
+    _check_same(store.path, attributes, identity)
     broken = damage(store.path, root)
     if broken:
         listing = ", ".join(f"{what} {file}" for what, file in broken[:5])
@@ -84,6 +79,31 @@ def restore(
     for key in expected_files(writer.nodes) - set(writer.digests):
         writer.digests[key] = sha256(store.get(key))
     return writer, progress
+
+
+def _check_same(path: Path, attributes: Json, identity: dict[str, Any]) -> None:
+    """Refuse to go on with another run than the one that was begun."""
+    if _differ_by_name_alone(attributes, identity):
+        _LOG.warning(
+            "%s was begun when eval sets with the names of tasks belonged to none, and goes on like that: "
+            "'waterjar annotate' tells which task they belong to",
+            path,
+        )
+        identity["eval_sets"] = dict(attributes["eval_sets"])
+    for key in (*_MUST_AGREE, *_MAY_BE_ABSENT):
+        if attributes.get(key) != identity.get(key):
+            raise WaterjarError(
+                f"{path} is another run: its {key} is {attributes.get(key)!r}, not {identity.get(key)!r}. "
+                "Resume with what it was started with, or record to another path"
+            )
+
+
+def _differ_by_name_alone(recorded: Json, now: dict[str, Any]) -> bool:
+    """Whether eval sets that belonged to no task when the run was begun belong to those of the same name now."""
+    before, after, tasks = recorded["eval_sets"], now["eval_sets"], now["tasks"]
+    if before == after or before.keys() != after.keys() or recorded["tasks"] != tasks:
+        return False
+    return all(before[name] == place or (before[name] == -1 and name == tasks[place]) for name, place in after.items())
 
 
 def mend(path: Path) -> None:

@@ -74,6 +74,7 @@ def compare_runs(recorded: Run, again: Run, tolerance: float = 0.01) -> Sameness
     Where all was made alike (versions, threads, machine), anything but equal bits differs. Else numbers may differ by
     `tolerance` of the largest one of their array, if the difference does not go away again.
     """
+    recorded, again = recorded.recorded, again.recorded  # annotations are none of what a training makes
     surroundings = _surroundings(recorded, again)
     found = sorted(_differences(recorded, again), key=lambda one: (-1 if one.step is None else one.step, one.array))
     if not found:

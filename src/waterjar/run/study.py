@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
+from waterjar.run.annotations import Annotations, annotations_of
 from waterjar.run.disk import as_path, write_file
 from waterjar.run.identity import plain
 from waterjar.run.index import Entry, Index, damaged_entry, entry_of, read_index, write_index
@@ -129,7 +131,9 @@ class Study:
         entries = []
         for entry in (*self.entries, *self.probe_runs):
             try:
-                opened[entry.name] = (read or {}).get(entry.name) or Run(self.path / entry.name)
+                found = (read or {}).get(entry.name) or Run(self.path / entry.name, annotated=False)
+                found.reannotated()
+                opened[entry.name] = found
                 entries.append(entry_of(opened[entry.name]))
             except WaterjarError as error:
                 entries.append(damaged_entry(entry.name, error))
@@ -152,10 +156,46 @@ class Study:
                 return self.open(entry)
         raise unknown_name(f"{self.path}: run", name, [entry.name for entry in self.entries])
 
-    def select(self, condition: str | Callable[[Entry], bool]) -> Study:
-        """The runs that fulfil a condition, such as "learner=derpp and seed in (1, 2)"."""
-        from waterjar.run.query import parse  # noqa: PLC0415 - the query language imports Entry
+    @property
+    def annotations(self) -> dict[str, Annotations]:
+        """Run -> what was annotated of it, or of the whole study, of those that have any."""
+        opened = self._opened or {}
+        names = [entry.name for entry in (*self.entries, *self.probe_runs) if entry.status != "damaged"]
+        found = ((n, opened[n].annotations if n in opened else annotations_of(self.path / n)) for n in names)
+        return {name: one for name, one in found if one is not None}
 
+    def annotate(
+        self,
+        *,
+        eval_task: Mapping[str, str | int] | None = None,
+        chance: float | Mapping[str, float] | None = None,
+        classes: Sequence[str] | None = None,
+        probe_labels: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        note: str | None = None,
+        remove: str | Collection[str] = (),
+    ) -> Study:
+        """Add what was forgotten while recording all runs of this directory (see `annotating.annotate`).
+
+        What is told of one run by `run.annotate` counts before it.
+        """
+        from waterjar.run.annotating import annotate  # noqa: PLC0415 - not for reading
+
+        whole = open_study(self.path)
+        runs = [Run(self.path / one.name, annotated=False) for one in whole.entries if one.status != "damaged"]
+        annotate(
+            self.path, runs, eval_task=eval_task, chance=chance, classes=classes, probe_labels=probe_labels, note=note,
+            remove=remove,
+        )  # fmt: skip
+        for run in (self._opened or {}).values():
+            run.reannotated()
+        return self
+
+    def select(self, condition: str | Callable[[Entry], bool]) -> Study:
+        """The runs that fulfil a condition, such as "learner=derpp and seed in (1, 2)"; its keys must be some run's."""
+        from waterjar.run.query import check_keys, parse  # noqa: PLC0415 - the query language imports Entry
+
+        if isinstance(condition, str):
+            check_keys(condition, self.entries, f"{self.path}: condition {condition!r}")
         test = parse(condition) if isinstance(condition, str) else condition
         return self.without([entry.name for entry in self.entries if not test(entry)])
 
@@ -313,7 +353,7 @@ def _opened(folder: Path) -> tuple[Study, dict[str, Run]]:
                 fresh[item.name] = known[item.name]
             else:
                 try:
-                    read[item.name] = Run(Path(item.path))
+                    read[item.name] = Run(Path(item.path), annotated=False)  # an index is about roots alone
                     fresh[item.name] = (stamp, entry_of(read[item.name]))
                 except NotARunError:
                     continue

@@ -151,11 +151,18 @@ def _what(source: object) -> str:
 
 
 def roots_in(source: Source) -> list[str | None]:
-    """The root hashes of the runs that a source is made from, and of their probe runs."""
+    """The root hashes of the runs that a source is made from, of their probe runs, and behind `+` of annotations."""
     if isinstance(source, xr.Dataset):
-        return list(json.loads(source.attrs.get("root_hashes", "{}")).values())
+        told = json.loads(source.attrs.get("annotations", "{}")).values()
+        return [*json.loads(source.attrs.get("root_hashes", "{}")).values(), *_hashes(told)]
     study = study_of(source)
-    return [one.root_hash for entry in study.entries for one in (entry, *study.probes_of(entry))]
+    runs = [one.root_hash for entry in study.entries for one in (entry, *study.probes_of(entry))]
+    return [*runs, *_hashes(known.digest for known in study.annotations.values())]
+
+
+def _hashes(digests: Iterable[str]) -> list[str]:
+    """Those of a study, which all of its runs have, once."""
+    return list(dict.fromkeys(f"+{one}" for digest in digests for one in digest.split()))
 
 
 def dataset_name(source: Source) -> str:

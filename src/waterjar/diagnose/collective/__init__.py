@@ -28,6 +28,7 @@ from waterjar.diagnose.collective._routing_entropy import routing_entropy
 from waterjar.diagnose.collective._routing_overlap import routing_overlap
 from waterjar.diagnose.collective.best import emergence_ratio, error_reduction
 from waterjar.diagnose.collective.calibration import calibrated_nll, fit_temperature, negative_log_likelihood
+from waterjar.diagnose.collective.feeds import feeds
 from waterjar.diagnose.collective.history import history
 from waterjar.diagnose.collective.inputs import (
     Affinities,
@@ -141,6 +142,7 @@ FAMILY = Family(
     },
     LoadedCell,
     measure,
+    feeds=feeds,
     dims=("stream", "other_stream", "anchor", "absence", "target"),
     compared=True,
 )

@@ -13,6 +13,7 @@ from waterjar.diagnose.continual._average_accuracy import average_accuracy
 from waterjar.diagnose.continual._average_anytime_accuracy import average_anytime_accuracy
 from waterjar.diagnose.continual._backward_transfer import backward_transfer
 from waterjar.diagnose.continual._chance import above_chance
+from waterjar.diagnose.continual._feeds import feeds
 from waterjar.diagnose.continual._forgetting import forgetting
 from waterjar.diagnose.continual._forgetting_rate import forgetting_rate
 from waterjar.diagnose.continual._forward_transfer import forward_transfer
@@ -115,9 +116,9 @@ def measure(
         and of its expert: final, auc, mean, min, max, median (see `integrate`). Other metrics name their epochs.
     eval_sets : one per task, by name. Left out: the task's only one, else the only one called `..._all`, else the only
         one called `..._all_normal`.
-    chance : one number, or one per task. Left out: 1 / classes of the run. Where these are not recorded (and of
-        task_accuracy), what is above chance is missing as `chance_unknown` (remembering, zero_shot, forward_transfer,
-        forgetting_rate, max_dip; `chance_note` says what would help), and the rest is there.
+    chance : one number, or one per task. Left out: as annotated, else 1 / classes of the run. Where neither is known
+        (and of task_accuracy), what is above chance is missing as `chance_unknown` (remembering, zero_shot,
+        forward_transfer, forgetting_rate, max_dip; `chance_note` says what would help), and the rest is there.
     floor_at_chance : values below chance count as chance.
     bounded, eps : see `remembering`.
     forgetting_reference : "max", "learned" or "max_or_last", see `forgetting`.
@@ -135,4 +136,5 @@ FAMILY = Family(
     measure,
     dims=("train_task", "eval_task"),
     version=5,
+    feeds=feeds,
 )

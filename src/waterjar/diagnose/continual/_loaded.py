@@ -36,9 +36,8 @@ class Cell(Loaded):
         performance = load_group(unit, "performance", settings)
         assert performance is not None  # a unit without it is none of this family
         about, where = unit.runs[0].attributes, str(unit.runs[0].path)
-        classes = about.get("classes")
         expert = load_group(unit, "expert", settings)
-        self.curves = read_curves(performance, expert, len(classes) if classes else None, settings, where)
+        self.curves = read_curves(performance, expert, unit.chance, settings, where)
         self.task_names = list(about["tasks"])
         visited = self.curves.tasks
         tasks = np.asarray(visit_labels(visited, len(self.task_names)))

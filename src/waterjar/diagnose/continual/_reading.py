@@ -21,9 +21,13 @@ from waterjar.run.schema import REASON
 
 
 def read_curves(
-    performance: xr.Dataset, expert: xr.Dataset | None, classes: int | None, settings: Any, where: str
+    performance: xr.Dataset,
+    expert: xr.Dataset | None,
+    chance: float | tuple[float, ...] | None,
+    settings: Any,
+    where: str,
 ) -> TaskCurves:
-    """The curves of a cell, from groups as `load_group` gives them.
+    """The curves of a cell, from groups as `load_group` gives them; `chance` is what its runs tell of it.
 
     Joint training has no order of tasks: only what is over all tasks at once is there, the rest is `undefined`. A
     trained task without an eval set has no curves: `no_eval_set`. A task that is trained again has a phase for every
@@ -59,7 +63,7 @@ def read_curves(
         lacking = np.full(len(values), UNDEFINED, np.uint8)
         fresh = nothing((len(values), len(tasks)), UNDEFINED)
     known = any(chosen.values()) and bool(trained) and settings.metric_type == "accuracy"
-    chance, note = chances(settings, tasks, classes) if known else ((np.nan,) * len(tasks), "")
+    level, note = chances(settings, tasks, chance) if known else ((np.nan,) * len(tasks), "")
     start = [everyone.index(task) for task in tasks]
     untouched = len(index) > 0 and epoch[0] == 0
     return TaskCurves(
@@ -75,7 +79,7 @@ def read_curves(
         initial=values[:, start, 0] if untouched else np.full(network.ends.shape[:2], np.nan),
         initial_reasons=codes[:, start, 0] if untouched else np.full(network.ends.shape[:2], NOT_RECORDED, np.uint8),
         expert=fresh,
-        chance=np.asarray(chance),
+        chance=np.asarray(level),
         chance_note=note,
         settings=settings,
     )

@@ -24,24 +24,28 @@ def variable_read(settings: Any) -> str:
     return "loss" if settings.metric_type == "loss" else str(settings.variable)
 
 
-def chances(settings: Any, tasks: Sequence[int], classes: int | None) -> tuple[tuple[float, ...], str]:
-    """Chance for each of the tasks: as told, else 1/K of the K classes that all compete.
+def chances(
+    settings: Any, tasks: Sequence[int], known: float | tuple[float, ...] | None
+) -> tuple[tuple[float, ...], str]:
+    """Chance for each of the tasks: as set, else as the runs tell it of all classes competing (`Unit.chance`).
 
     NaN where it is not known; then the note says what would help.
     """
-    if settings.chance is None:
+    chance = settings.chance
+    if chance is None:
         unknown = (math.nan,) * len(tasks)
         if settings.variable == "task_accuracy":
             return unknown, (
                 "of task_accuracy only a task's own classes compete, and how many there are is not recorded: "
                 "give chance=[...], 1 / its classes for every task (--set chance=0.5 where all have two)"
             )
-        if not classes:
+        if known is None:
             return unknown, (
                 "the run has not recorded its classes, which accuracy above chance needs: "
-                "pass classes= to the Recorder, or give chance=1/K (--set chance=0.5 of two classes)"
+                "pass classes= to the Recorder, or give chance=1/K (--set chance=0.5 of two classes), or add it to the "
+                "run (waterjar annotate RUN --chance 0.5)"
             )
-        return (1 / classes,) * len(tasks), ""
-    if isinstance(settings.chance, tuple):
-        return tuple(settings.chance[task] for task in tasks), ""
-    return (settings.chance,) * len(tasks), ""
+        chance = known
+    if isinstance(chance, tuple):
+        return tuple(chance[task] for task in tasks), ""
+    return (chance,) * len(tasks), ""

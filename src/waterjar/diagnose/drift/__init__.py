@@ -20,6 +20,7 @@ from waterjar.diagnose.drift._participation_ratio import participation_ratio
 from waterjar.diagnose.drift._probe_forgetting import forgotten
 from waterjar.diagnose.drift._procrustes import procrustes_distance
 from waterjar.diagnose.drift.cloud import Cloud
+from waterjar.diagnose.drift.feeds import feeds
 from waterjar.diagnose.drift.inputs import Comparison, Curves, LayerSnapshot, Siblings
 from waterjar.diagnose.drift.linear_probe import linear_probe_accuracy
 from waterjar.diagnose.drift.loaded import LoadedCell
@@ -90,4 +91,5 @@ FAMILY = Family(
     measure,
     dims=("eval_set",),
     version=2,
+    feeds=feeds,
 )

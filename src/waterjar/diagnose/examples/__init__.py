@@ -15,6 +15,7 @@ import xarray as xr
 
 from waterjar.diagnose.baseline import DEFAULT
 from waterjar.diagnose.examples.agreement import Agreement, error_consistency
+from waterjar.diagnose.examples.feeds import feeds
 from waterjar.diagnose.examples.inputs import AnswerPair, History, LastAnswers
 from waterjar.diagnose.examples.kernels import area_under_margin, first_learned, forgetting_events
 from waterjar.diagnose.examples.loaded import LoadedCell
@@ -84,4 +85,5 @@ FAMILY = Family(
     measure,
     dims=("example", "eval_set"),
     compared=True,
+    feeds=feeds,
 )

@@ -19,6 +19,7 @@ from pydantic import Field
 from waterjar.diagnose.geometry.capacity import SimulatedCapacity, simulated_capacity
 from waterjar.diagnose.geometry.cone import Projections, project
 from waterjar.diagnose.geometry.draws import DichotomyKind
+from waterjar.diagnose.geometry.feeds import feeds
 from waterjar.diagnose.geometry.loaded import RunSnapshots
 from waterjar.diagnose.geometry.manifold import Geometry, Inactive, geometry_of, manifold_geometry
 from waterjar.diagnose.geometry.points import Manifolds, manifolds
@@ -106,4 +107,5 @@ FAMILY = Family(
     dims=("manifold",),
     version=6,
     in_pieces=True,
+    feeds=feeds,
 )

@@ -41,8 +41,9 @@ class RunSnapshots(Loaded):
             label: (label, bool(simulate), int(task))
             for label, simulate, task in zip(self.snapshots, simulated, where["train_task_index"][1], strict=True)
         }
+        digest = f"{run.root_digest} {'' if run.annotations is None else run.annotations.digest}"
         self.pieces = {
-            f"{layer}/{label}": (str(run.path), run.root_digest, layer, position, *about[label], plain)
+            f"{layer}/{label}": (str(run.path), digest, layer, position, *about[label], plain)
             for layer, labels in recorded.items()
             for position, label in enumerate(labels)
         }

@@ -90,7 +90,7 @@ def geometry_of_snapshot(
 
     Parameters
     ----------
-    digest : that of the run's root.
+    digest : that of the run's root, and those of its annotations.
     position, label : where the snapshot stands among those of the layer, and in the run.
     simulate : whether capacity is simulated as well.
     task : the place of the task in training; with the label it says which random numbers the snapshot has.

@@ -19,6 +19,7 @@ from waterjar.diagnose.rigidity.composite import WEIGHTS, rigidity_composite
 from waterjar.diagnose.rigidity.curves import first_epoch_at, trailing_mean
 from waterjar.diagnose.rigidity.deficit import performance_deficit
 from waterjar.diagnose.rigidity.export import export
+from waterjar.diagnose.rigidity.feeds import feeds
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.pattern import Bounds, rigidity_pattern
 from waterjar.diagnose.rigidity.reliance import shortcut_reliance
@@ -91,8 +92,9 @@ def measure(
     margin : below it, by upper bounds, deficit and added reliance count as `benign_transfer`; a masked accuracy that is
         above chance by no more is at the floor.
     confidence, power : of intervals, and of the number of seeds that would settle it.
-    chance : accuracy of guessing, one number or one per task (that of the last counts). Left out: 1 / classes of the
-        run; where these are not recorded (and of task_macro_accuracy) `reliance_share` is `chance_unknown`.
+    chance : accuracy of guessing, one number or one per task (that of the last counts). Left out: as annotated, else
+        1 / classes of the run; where neither is known (and of task_macro_accuracy) `reliance_share` is
+        `chance_unknown`.
     composite, weights : also one signed number, 0.4 AD/budget + 0.4 PD + 0.2 SFR_rel.
     rng_seed : of the bootstrap of the restricted-mean difference, from ten seeds on.
 
@@ -117,4 +119,5 @@ FAMILY = Family(
     version=7,
     compared=True,
     check=check_power,
+    feeds=feeds,
 )

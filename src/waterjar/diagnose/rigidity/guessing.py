@@ -48,14 +48,11 @@ def guessing_of(unit: Unit, dataset: xr.Dataset, eval_sets: Mapping[str, str], s
 
 
 def _chance(unit: Unit, settings: Any, task: int) -> float:
-    """Chance on a task: as told, else 1/K of the K classes that all compete; NaN where it is not known."""
-    if isinstance(settings.chance, tuple):
-        return float(settings.chance[task])
-    if settings.chance is not None:
-        return float(settings.chance)
-    known = unit.runs[0].attributes.get("classes")
-    of_task = settings.variable.startswith("task_")  # only some classes compete, and how many is not recorded
-    return math.nan if of_task or not known else 1 / len(known)
+    """Chance on a task: as set, else as the runs tell it of all classes competing; NaN where it is not known."""
+    chance = settings.chance
+    if chance is None and not settings.variable.startswith("task_"):  # of those, how many compete is not recorded
+        chance = unit.chance
+    return math.nan if chance is None else float(chance[task] if isinstance(chance, tuple) else chance)
 
 
 def _classes_present(dataset: xr.Dataset, label: str) -> int:

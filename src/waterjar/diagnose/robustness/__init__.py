@@ -16,6 +16,7 @@ import xarray as xr
 from waterjar.diagnose.registry import Family
 from waterjar.diagnose.robustness.conditions import Condition, attack_label, condition_of, shift_label
 from waterjar.diagnose.robustness.export import attack_result, shift_result, to_dataset
+from waterjar.diagnose.robustness.feeds import feeds
 from waterjar.diagnose.robustness.flags import FLAGS, Flag, raised_flags
 from waterjar.diagnose.robustness.found import Robustness
 from waterjar.diagnose.robustness.inputs import RobustnessProbe
@@ -90,4 +91,5 @@ FAMILY = Family(
     LoadedProbes,
     measure,
     dims=("model", "other_model", "ladder", "shift", "severity", "attack", "eps", "failure", "flag"),
+    feeds=feeds,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from waterjar.run.annotations import told
 from waterjar.run.study import flat
 from waterjar.view.numbers import counted, quantity
 from waterjar.view.report.blocks import Block, Table
@@ -33,7 +34,22 @@ def blocks(model: Model) -> list[Block]:
         )
         made.append(Table("provenance", "Software and machines", ("what", "value", "in"), rows, frame, words))
     made.append(_runs(model, attributes))
+    if model.study.annotations:
+        made.append(_annotations(model))
     return made
+
+
+def _annotations(model: Model) -> Table:
+    """What was told of runs after they were recorded, and the hashes of the files that say it."""
+    frame = pd.DataFrame(
+        [(run, told(known), known.digest) for run, known in model.study.annotations.items()],
+        columns=["run", "annotation", "sha256"],
+    )
+    rows = tuple(
+        (line.run, line.annotation, " ".join(one[:12] for one in line.sha256.split())) for line in frame.itertuples()
+    )
+    words = "Not recorded, but added afterwards beside the sealed runs; every number of these runs rests on it."
+    return Table("annotations", "What was annotated", ("run", "annotation", "SHA-256"), rows, frame, words)
 
 
 def _facts(sessions: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
