@@ -32,7 +32,8 @@ from waterjar.stats.intervals import beyond
 _OF_LOSSES = ("long_name", "direction", "units")
 """What a result may say of a metric otherwise than its declaration, which is that of accuracies."""
 _NOTES = ("order_note", "chance_note", "budget_note")
-COLUMNS = ("family", "metric", "cell", "name", "scenario", "seed", "value", "reason")
+COLUMNS = ("family", "metric", "cell", "cell_id", "scenario", "seed", "value", "reason")
+"""Of `Diagnosis.table`. A cell goes by its name; `cell_id` is the hash of its settings and data."""
 Watch = Callable[[str, float, int], None]
 """Called with a family's name, how many of its units are done, and how many there are."""
 
@@ -92,7 +93,7 @@ class Diagnosis:
         for family in self.order:
             result = self.results[family]
             if "sentence" in result:
-                for name, sentence in zip(result["name"].values, result["sentence"].values, strict=True):
+                for name, sentence in zip(result["cell"].values, result["sentence"].values, strict=True):
                     if sentence:
                         said[str(name)] = f"{said[str(name)]} {sentence}" if str(name) in said else str(sentence)
         return said
@@ -103,7 +104,7 @@ class Diagnosis:
         for name, result in self.results.items():
             for key in _NOTES if family in (None, name) else ():
                 if key in result:
-                    for cell, found in zip(result["name"].values, result[key].values, strict=True):
+                    for cell, found in zip(result["cell"].values, result[key].values, strict=True):
                         said |= {(str(cell), str(note)): None for note in np.atleast_1d(found) if note}
         return list(said)
 
@@ -120,7 +121,7 @@ class Diagnosis:
             within = self.declared(name).own_range
             ends = f"[{within[0]:g}, {within[1]:g}]"
             rows = result[metric.scalar].transpose("cell", "seed").values
-            for cell, values in zip(result["name"].values, rows, strict=True):
+            for cell, values in zip(result["cell"].values, rows, strict=True):
                 outside, there = int(beyond(values, within).sum()), int((~np.isnan(values)).sum())
                 if outside:
                     said.append((str(cell), f"{outside} of {there} values of {name} lie outside of {ends}"))
@@ -195,13 +196,13 @@ class Diagnosis:
             if result is not None and metric.scalar in result:
                 values = result[metric.scalar].transpose("cell", "seed")
                 codes = reasons_of(result, metric.scalar).transpose("cell", "seed").values
-                cells = zip(*(values[key].values for key in ("cell", "name", "scenario")), strict=True)
+                cells = zip(*(values[key].values for key in ("cell", "cell_id", "scenario")), strict=True)
                 seeds = [int(seed) for seed in values["seed"].values]
                 for about, numbers, why in zip(cells, values.values.tolist(), codes, strict=True):
                     rows += [
                         (metric.family, metric.name, *map(str, about), seed, number, REASONS[code])
                         for seed, number, code in zip(seeds, numbers, why, strict=True)
-                        if (str(about[0]), seed) in ran
+                        if (str(about[1]), seed) in ran
                     ]
             elif names is not None:
                 why = self.passed_over.get(metric.family, f"{metric.family} did not measure it")

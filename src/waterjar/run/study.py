@@ -75,7 +75,7 @@ class Study:
 
     @cached_property
     def cell_names(self) -> dict[str, str]:
-        """cell_id -> a short name: the method, and whatever else tells the cells of one method apart."""
+        """cell_id -> a short, unique name: the method, and whatever else tells the cells of one method apart."""
         return name_cells({cell: flat(entries[0].config) for cell, entries in self.cells.items()})
 
     @property
@@ -168,7 +168,7 @@ class Study:
         return Study(self.path, kept, self._opened, probes)
 
     def load(self, group: str = "performance") -> dict[str, xr.Dataset]:
-        """cell_id -> a group of all its runs in memory, joined along `repeat`.
+        """Name of a cell -> a group of all its runs in memory, joined along `repeat`.
 
         Shorter runs are padded with NaN, and `<name>_reason` says `run_ended`; of a seed that was only probed less
         often it says `not_recorded`. A seed that appears twice in a cell is an error: averaging over it would count
@@ -183,7 +183,7 @@ class Study:
         for cell, entries in study.cells.items():
             found = load_runs([study.open(entry) for entry in entries], group)
             if found is not None:
-                joined[cell] = found.drop_vars(["last_row", "is_open"], errors="ignore")
+                joined[study.cell_names[cell]] = found.drop_vars(["last_row", "is_open"], errors="ignore")
         if not joined:
             raise WaterjarError(f"no run of {self.path} has the group '{group}'")
         return joined
@@ -257,7 +257,11 @@ def name_cells(configs: Mapping[str, Mapping[str, Any]], leave_out: str = "") ->
     if leave_out:
         return names
     shown = Counter(names.values())
-    return {c: n if n and shown[n] == 1 else f"{n} {c[:6]}".strip() for c, n in names.items()}
+    for end in (6, None):  # a name may look like another one with its hash
+        found = {c: n if n and shown[n] == 1 else f"{n} {c[:end]}".strip() for c, n in names.items()}
+        if len(set(found.values())) == len(found):
+            return found
+    return {cell: cell for cell in names}
 
 
 def method_of(config: Mapping[str, Any]) -> str:
