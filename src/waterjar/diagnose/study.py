@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from waterjar.diagnose import registry
+from waterjar.diagnose import registry, shown
 from waterjar.diagnose.analysis import Analysis, Tests, analysis_of
 from waterjar.diagnose.cache import FOLDER, cached, fingerprint, piece_key
 from waterjar.diagnose.labelled import reasons_of
@@ -24,6 +24,7 @@ from waterjar.diagnose.registry import Family, Metric, find_family, find_metric,
 from waterjar.diagnose.seals import seal_states
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
+from waterjar.run.notebook import FrontDoor
 from waterjar.run.root import DamagedError
 from waterjar.run.schema import REASONS
 from waterjar.run.study import Study
@@ -39,7 +40,7 @@ Watch = Callable[[str, float, int], None]
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(FrontDoor):
     """What was measured, family by family, where it came from, and whether the seals of the runs hold."""
 
     study: Study
@@ -54,6 +55,43 @@ class Diagnosis:
     """What counted: families, settings, baseline, tests."""
     checked: dict[str, str] = field(default_factory=dict)
     """run -> when its seal was last looked at, of those whose seal was not looked at for this diagnosis."""
+
+    def __getitem__(self, family: str) -> xr.Dataset:
+        """The metrics of a family over (cell, seed, ...), cells by their names: `found["continual"].sel(cell="er")`.
+
+        Why values are missing is told by `reasons`, what else stands beside them by `beside`; `results` has it all.
+        """
+        return shown.metrics_of(self, family)
+
+    def __iter__(self) -> Iterator[str]:
+        """The families that were measured."""
+        return iter(self.results)
+
+    def __contains__(self, family: object) -> bool:
+        """Whether a family was measured."""
+        return family in self.results
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.results)
+
+    def per_seed(self, family: str) -> xr.Dataset:
+        """One number per cell and seed of every metric of a family: what enters tables and tests."""
+        return shown.per_seed(self, family)
+
+    def reasons(self, family: str) -> xr.Dataset:
+        """Why values of a family's metrics are missing, in words; empty where they are there."""
+        return shown.reasons_in(self, family)
+
+    def beside(self, family: str) -> xr.Dataset:
+        """What stands beside the metrics of a family: standard errors, bounds, counts, codes of reasons, notes."""
+        return shown.beside(self, family)
+
+    def __repr__(self) -> str:
+        """Families, cells, seeds, and what was passed over and why."""
+        return shown.text(self)
+
+    def _repr_html_(self) -> str:
+        return shown.page(self)
 
     @property
     def roots(self) -> dict[tuple[str, int], str]:

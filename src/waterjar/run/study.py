@@ -19,6 +19,7 @@ from waterjar.run.identity import plain
 from waterjar.run.index import Entry, Index, damaged_entry, entry_of, read_index, write_index
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
+from waterjar.run.notebook import FrontDoor, numbers_in_words, table
 from waterjar.run.reader import Arrays, Run, probed_by_several, read_group
 from waterjar.run.root import NotARunError
 from waterjar.run.shown import shown_value
@@ -34,7 +35,7 @@ DECLARED = ".waterjar/declared.json"
 METHOD_KEYS = ("method", "strategy", "learner", "name")
 
 
-class Study:
+class Study(FrontDoor):
     """The runs below one directory. Cells (same config, other seeds) are joined along `repeat`.
 
     Probe runs, which looked into others, are none of `entries`: what they found stands under /probes of their source.
@@ -64,6 +65,20 @@ class Study:
         """Say how much there is."""
         sealed = sum(entry.status == "sealed" for entry in self.entries)
         return f"<waterjar.Study {self.path}: {len(self)} runs ({sealed} sealed) in {len(self.cells)} cells>"
+
+    def _repr_html_(self) -> str:
+        """One row per cell, by its name."""
+        rows = []
+        for cell, entries in self.cells.items():
+            states = Counter(entry.status for entry in entries)
+            told = ", ".join(f"{count} {state}" for state, count in states.items())
+            seeds = sorted(seed for entry in entries for seed in entry.seeds)
+            last = {int(entry.progress.get("step", -1)) for entry in entries}
+            steps = str(min(last)) if len(last) == 1 else f"{min(last)} to {max(last)}"
+            rows.append((self.cell_names[cell], numbers_in_words(seeds), told, steps))
+        probes = [f"{len(self.probe_runs)} probe runs"] if self.probe_runs else []
+        title = f"waterjar study {self.path.name}: {len(self)} runs in {len(self.cells)} cells"
+        return table(title, ("cell", "seeds", "runs", "last step"), rows, [str(self.path), *probes])
 
     @cached_property
     def cells(self) -> dict[str, list[Entry]]:
