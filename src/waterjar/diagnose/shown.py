@@ -11,7 +11,7 @@ import xarray as xr
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.registry import find_family, metrics
 from waterjar.errors import WaterjarError, brief, unknown_name
-from waterjar.run.notebook import numbers_in_words, table
+from waterjar.run.notebook import counted, numbers_in_words, table
 from waterjar.run.schema import REASONS
 from waterjar.run.shown import visible
 
@@ -102,7 +102,7 @@ def _families(found: Diagnosis) -> Iterator[tuple[str, str]]:
         own = [m for m in find_family(family).metrics.values() if m.scalar in found.results[family]]
         there = sum(bool(found.results[family][m.scalar].notnull().any()) for m in own)
         more = "" if there == len(own) else f", {len(own) - there} of them without a value: see .reasons({family!r})"
-        yield family, f"{len(own)} metrics{more}"
+        yield family, f"{counted(len(own), 'metric')}{more}"
 
 
 def _passed_over(found: Diagnosis) -> Iterator[tuple[str, str]]:
@@ -115,7 +115,9 @@ def _cells(found: Diagnosis) -> str:
     names = [brief(name, 40) for name in study.cell_names.values()]
     more = f" and {len(names) - _MOST_CELLS} more" if len(names) > _MOST_CELLS else ""
     seeds = sorted({seed for entry in study.entries for seed in entry.seeds})
-    return f"{len(study)} runs; cells {', '.join(names[:_MOST_CELLS])}{more}; seeds {numbers_in_words(seeds)}"
+    return (
+        f"{counted(len(study), 'run')}; cells {', '.join(names[:_MOST_CELLS])}{more}; seeds {numbers_in_words(seeds)}"
+    )
 
 
 def _seals(found: Diagnosis) -> list[str]:

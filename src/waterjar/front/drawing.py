@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
+import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +31,34 @@ def figure_function(name: str) -> Callable[..., Figure]:
 
     @functools.wraps(own)
     def figure(source: Source, **settings: Any) -> Figure:
-        return figures.draw(name, _shown(source), **settings)
+        drawn = figures.draw(name, _shown(source), **settings)
+        _tell_notebook(type(drawn))
+        return drawn
 
     return figure
 
 
 def _shown(source: Any) -> Any:
     """What figures take (a run, a study, a diagnosis, a family's result) as it is; of a path, what is there."""
-    import os  # noqa: PLC0415
-
     return study_of(source) if isinstance(source, str | os.PathLike) else source
+
+
+def _tell_notebook(kind: type[Figure]) -> None:
+    """Let Jupyter show figures that no global state knows of, as `%matplotlib inline` would."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or not hasattr(shell, "kernel"):
+        return
+    pictures = shell.display_formatter.formatters["image/png"]
+    try:
+        pictures.lookup_by_type(kind)
+    except KeyError:
+        pictures.for_type(kind, _png)
+
+
+def _png(figure: Figure) -> bytes:
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=figure.dpi)
+    return picture.getvalue()
 
 
 class Plots:

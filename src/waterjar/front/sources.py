@@ -57,9 +57,11 @@ def measured(
     if isinstance(source, Diagnosis) and not fresh and all(one is None for one in asked):
         return source
     study = study_of(source)
-    given = settings_of(settings, names_of(only) or names_of(families))
+    wanted = _families(names_of(only) or names_of(families))
+    given = settings_of(settings, wanted)
     if isinstance(source, Diagnosis):  # what it was measured with counts, where nothing else is asked for
-        before = {family: source.settings(family) for family in source.results}
+        known = [family for family in source.results if wanted is None or family in wanted]
+        before = {family: source.settings(family) for family in known}
         given = {**before, **{family: {**before.get(family, {}), **own} for family, own in given.items()}}
         baseline = baseline if baseline is not None else source.analysis.baseline_name
         if baseline is not None:
@@ -79,22 +81,28 @@ def measured(
 def settings_of(given: Mapping[str, Any] | None, among: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
     """Settings by family; those that stand alone go to the family that has them, of those `among` which to look."""
     from waterjar.diagnose.analysis import by_family  # noqa: PLC0415
-    from waterjar.diagnose.registry import families, metrics  # noqa: PLC0415
+    from waterjar.diagnose.registry import families  # noqa: PLC0415
 
     if given is not None and not isinstance(given, Mapping):
         raise WaterjarError(f'settings={brief(repr(given))}: expected a mapping, such as {{"threshold": 0.8}}')
     nested = {key: dict(own) for key, own in (given or {}).items() if key in families() and isinstance(own, Mapping)}
     alone = {key: value for key, value in (given or {}).items() if key not in nested}
-    owners = None
-    if among is not None:
-        owners = list(dict.fromkeys(metrics()[name].family if name in metrics() else name for name in among))
-        owners = [name for name in owners if name in families()] or None
-    for family, own in by_family(alone, among=owners).items() if alone else ():
+    for family, own in by_family(alone, among=among).items() if alone else ():
         twice = own.keys() & nested.get(family, {}).keys()
         if twice:
             raise WaterjarError(f"setting {family}.{min(twice)} is given twice: leave one out")
         nested[family] = {**nested.get(family, {}), **own}
     return nested
+
+
+def _families(names: Sequence[str] | None) -> list[str] | None:
+    """The families that names of families and metrics stand for; a name of neither is told where it is measured."""
+    from waterjar.diagnose.registry import families, metrics  # noqa: PLC0415
+
+    if names is None:
+        return None
+    owners = dict.fromkeys(metrics()[name].family if name in metrics() else name for name in names)
+    return [name for name in owners if name in families()] or None
 
 
 def names_of(given: str | Sequence[str] | None) -> list[str] | None:

@@ -116,6 +116,15 @@ def escaped(text: object) -> str:
     return html.escape(visible(str(text)))
 
 
+def counted(n: int, word: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(3, "run")
+    ('1 run', '3 runs')
+    """
+    return f"{n} {word}" + ("" if n == 1 else "s")
+
+
 def numbers_in_words(numbers: Sequence[int], most: int = 6) -> str:
     """Seeds in a row; of many, the first ones and how many there are.
 

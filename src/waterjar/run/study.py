@@ -19,7 +19,7 @@ from waterjar.run.identity import plain
 from waterjar.run.index import Entry, Index, damaged_entry, entry_of, read_index, write_index
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
-from waterjar.run.notebook import FrontDoor, numbers_in_words, table
+from waterjar.run.notebook import FrontDoor, counted, numbers_in_words, table
 from waterjar.run.reader import Arrays, Run, probed_by_several, read_group
 from waterjar.run.root import NotARunError
 from waterjar.run.shown import shown_value
@@ -76,8 +76,9 @@ class Study(FrontDoor):
             last = {int(entry.progress.get("step", -1)) for entry in entries}
             steps = str(min(last)) if len(last) == 1 else f"{min(last)} to {max(last)}"
             rows.append((self.cell_names[cell], numbers_in_words(seeds), told, steps))
-        probes = [f"{len(self.probe_runs)} probe runs"] if self.probe_runs else []
-        title = f"waterjar study {self.path.name}: {len(self)} runs in {len(self.cells)} cells"
+        probes = [counted(len(self.probe_runs), "probe run")] if self.probe_runs else []
+        size = f"{counted(len(self), 'run')} in {counted(len(self.cells), 'cell')}"
+        title = f"waterjar study {self.path.name}: {size}"
         return table(title, ("cell", "seeds", "runs", "last step"), rows, [str(self.path), *probes])
 
     @cached_property
