@@ -184,7 +184,7 @@ class TestMetric:
 
     def test_measured_compared_and_reported(self, einstellung: Path, tmp_path: Path) -> None:
         told = json.loads(command("diagnose", einstellung, "--only", "flops_per_image", "--json"))
-        found = {(line["cell"], line["seed"]): line["value"] for line in told["values"]}
+        found = {(line["cell_id"], line["seed"]): line["value"] for line in told["values"]}
         for run in waterjar.open_study(einstellung):
             used = run["resources"]
             expected = float(used["flops"].sum()) / float(used["images"].sum())

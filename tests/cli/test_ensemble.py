@@ -65,7 +65,7 @@ def test_seeds_become_streams(study: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(er["streams"].logits.sel(stream="seed_2", eval_set="test").values[-1, 0], kept)
     found = collective.measure(made, baseline="sgd", resamples=20)
     assert found.attrs["scored_sets"] == "test"
-    by_name = dict(zip(found["name"].values, found["collective_accuracy_final"].values[:, 0], strict=True))
+    by_name = dict(zip(found["cell"].values, found["collective_accuracy_final"].values[:, 0], strict=True))
     assert by_name["er"] > 0.6 and not np.isnan(found["shapley_accuracy_final"].values).any()
     assert "rho" in run("diagnose", tmp_path / "out", "--only", "collective")
 

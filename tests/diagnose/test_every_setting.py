@@ -221,4 +221,4 @@ def test_the_same_settings_give_the_same_numbers(family: str, measured: Measured
     study = small_study(tmp_path, seeds=(1, 2))
     again = diagnose(study, only=[family], settings={family: settings}).results[family]
     found = {str(name): one.values for name, one in again.variables.items()}
-    assert set(differ(measured("small", family, settings), found)) <= {"cell"}
+    assert set(differ(measured("small", family, settings), found)) <= {"cell_id"}

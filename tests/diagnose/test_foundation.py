@@ -183,12 +183,12 @@ class TestLabels:
             names["er"]: xr.Dataset({"x": ("repeat", [3.0, 4.0])}, {"repeat": [0, 1], "seed": ("repeat", [2, 3])}),
         }
         joined = side_by_side(parts, study)
-        assert joined["x"].sel(cell=names["sgd"]).values[:2].tolist() == [1.0, 2.0]
-        assert joined["x"].sel(cell=names["er"], seed=[2, 3]).values.tolist() == [3.0, 4.0]
-        assert joined["x_reason"].sel(cell=names["sgd"], seed=3) == REASONS.index("no_run")
-        assert np.isnan(joined["n"].sel(cell=names["er"])).all()
-        assert joined["word"].sel(cell=names["er"]).values.tolist() == ["", "", ""]
-        assert joined["name"].values.tolist() == [study.cell_names[c] for c in joined["cell"].values]
+        assert joined["x"].sel(cell="sgd").values[:2].tolist() == [1.0, 2.0]
+        assert joined["x"].sel(cell="er", seed=[2, 3]).values.tolist() == [3.0, 4.0]
+        assert joined["x_reason"].sel(cell="sgd", seed=3) == REASONS.index("no_run")
+        assert np.isnan(joined["n"].sel(cell="er")).all()
+        assert joined["word"].sel(cell="er").values.tolist() == ["", "", ""]
+        assert joined["cell_id"].values.tolist() == [names["sgd"], names["er"]]
 
     def test_joining_runs_of_different_length_fills_with_a_reason(self) -> None:
         long = xr.Dataset({"x": (("repeat", "step"), [[1.0, 2.0]])}, {"seed": ("repeat", [1]), "step": [0, 1]})
@@ -230,7 +230,7 @@ class TestCost:
         assert found.sizes == {"cell": 2, "seed": 3}
         for entry in study.entries:
             alone = cost.measure(study.run(entry.name))
-            assert found["flops"].sel(cell=entry.cell_id, seed=entry.seeds[0]) == alone["flops"][0]
+            assert found["flops"].sel(cell=study.cell_names[entry.cell_id], seed=entry.seeds[0]) == alone["flops"][0]
 
     def test_not_recorded(self, tmp_path: Path) -> None:
         with waterjar.Recorder(tmp_path / "r", {}, eval_sets=["a"]) as recorder:

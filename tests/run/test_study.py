@@ -31,7 +31,7 @@ def test_runs_of_a_cell_are_joined_along_repeat(tmp_path: Path) -> None:
     study = waterjar.open_study(tmp_path)
     assert len(study) == 3
     assert sorted(len(entries) for entries in study.cells.values()) == [1, 2]
-    joined = study.load()[waterjar.open_run(tmp_path / "z").cell_id]
+    joined = study.load()[study.cell_names[waterjar.open_run(tmp_path / "z").cell_id]]
     assert joined.seed.values.tolist() == [1, 2, 3]
     assert joined.directory.values.tolist() == ["y", "y", "z"]
     expected = np.add.outer(np.add.outer(np.arange(4.0), [0, 0.5]), [1, 2, 3]) / 64

@@ -63,7 +63,7 @@ def test_plasticity_draws_nine_panels_with_the_means(study: waterjar.Study) -> N
     for ax, name in zip(figure.axes, ("dormant_units", "active_units", "stable_rank"), strict=False):
         assert ax.get_ylabel().replace("\n", " ").startswith(name.replace("_", " "))
         lines = {line.get_label(): line for line in ax.get_lines() if len(line.get_xdata()) > 2}
-        cell = result["cell"].values[list(result["name"].values).index("sgd")]
+        cell = "sgd"
         values = result[name].sel(cell=cell, layer="late", seed=[1, 2])
         np.testing.assert_allclose(lines["sgd"].get_ydata(), values.mean("seed"))
         np.testing.assert_array_equal(lines["sgd"].get_xdata(), [0, 1, 2, 2, 3, 4])
@@ -93,7 +93,7 @@ def test_drift_matrix_shows_the_mean_and_hatches_what_is_missing(study: waterjar
     pictures = [ax.get_images()[0] for ax in figure.axes if ax.get_images() and ax.get_title(loc="left")]
     assert len(pictures) == 2
     result = drift.measure(study)
-    cell = result["cell"].values[list(result["name"].values).index("sgd")]
+    cell = "sgd"
     expected = result["procrustes_matrix"].sel(cell=cell, layer="early", seed=[1, 2]).mean("seed").values
     shown = next(ax for ax in figure.axes if ax.get_title(loc="left") == "sgd").get_images()[0].get_array()
     np.testing.assert_allclose(

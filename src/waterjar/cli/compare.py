@@ -164,7 +164,7 @@ def _costs(study: Any, fresh: bool) -> pd.DataFrame:
         rows = run_diagnose(study, only=["cost"], fresh=fresh).table(list(_COSTS))
     except WaterjarError:  # not recorded: costs are beside the point of the comparison
         return pd.DataFrame(columns=["group"])
-    means = rows.groupby(["name", "metric"], sort=False)["value"].mean().unstack()
+    means = rows.groupby(["cell", "metric"], sort=False)["value"].mean().unstack()
     return means.rename_axis(index="group", columns=None).reset_index()
 
 
@@ -252,7 +252,7 @@ def _censored(compared: pd.DataFrame, found: Diagnosis) -> list[str]:
     if not late:
         return []
     result = found.results["rigidity"]
-    known = {str(name) for name, n in zip(result["name"].values, result["ad_restricted_n"].values, strict=True) if n}
+    known = {str(name) for name, n in zip(result["cell"].values, result["ad_restricted_n"].values, strict=True) if n}
     able = [name for name in late if name in known]
     whose = "" if len(able) == len(late) else f" of {', '.join(able)}"
     counts = f"; ad_restricted counts them{whose}, up to the shorter budget" if able else ""

@@ -64,7 +64,7 @@ def command(
         print_json(found.plain(rows))
     elif as_csv:
         warn(found)
-        roots = [found.roots[cell, seed] for cell, seed in zip(rows.cell, rows.seed, strict=True)]
+        roots = [found.roots[cell, seed] for cell, seed in zip(rows.cell_id, rows.seed, strict=True)]
         from waterjar.view.report.tables import csv_text  # noqa: PLC0415
 
         sys.stdout.write(csv_text(rows.assign(root=roots)))
@@ -98,8 +98,8 @@ def _tables(title: str, rows: pd.DataFrame, found: Diagnosis, trained: dict[str,
     from waterjar.diagnose.rigidity.remarks import EPOCHS_TRAINED  # noqa: PLC0415
     from waterjar.view.numbers import estimate_or_reason, one_line  # noqa: PLC0415
 
-    cells = list(dict.fromkeys(rows["name"]))
-    known = {(line.metric, line.name): line for line in rows.itertuples(index=False)}
+    cells = list(dict.fromkeys(rows["cell"]))
+    known = {(line.metric, line.cell): line for line in rows.itertuples(index=False)}
     made = []
     for start in range(0, len(cells), _MOST_CELLS):
         shown = cells[start : start + _MOST_CELLS]

@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from waterjar.cli.measured import Fresh, Set, Where, Workers, run_diagnose, settings_by_family
 from waterjar.run.shown import visible
-
-if TYPE_CHECKING:
-    from waterjar.run.study import Study
 
 NAME = "report"
 
@@ -40,7 +37,7 @@ def command(
     from waterjar.run.study import study_at  # noqa: PLC0415
     from waterjar.view.notebook import write_notebook  # noqa: PLC0415
     from waterjar.view.report.composing import compose  # noqa: PLC0415
-    from waterjar.view.report.formats import FORMATS, check_target, format_of, write  # noqa: PLC0415
+    from waterjar.view.report.formats import FORMATS, check_target, default_target, format_of, write  # noqa: PLC0415
     from waterjar.view.report.model import model_of  # noqa: PLC0415
 
     if form is not None and form not in FORMATS:
@@ -53,7 +50,7 @@ def command(
         check_target(out, form)  # before anything long is measured
     suffix = ".ipynb" if form is None else FORMATS[form]
     study = study_at(path, where or "")
-    target = out if out is not None else _default(path, study, suffix)
+    target = out if out is not None else default_target(path, study, suffix)
     model = model_of(
         study,
         title=title,
@@ -70,10 +67,3 @@ def command(
         written = write(made, target, form)
     sys.stderr.write(f"waterjar: {visible(made.status.title)}. {visible(made.status.text)}\n")
     sys.stdout.write(f"{visible(str(written))}\n")
-
-
-def _default(path: Path, study: Study, suffix: str) -> Path:
-    """In the study; beside a run, which is nobody's to write into."""
-    if path.resolve() == study.path.resolve():
-        return path / f"report{suffix}"
-    return path.resolve().parent / f"{path.resolve().name}-report{suffix}"

@@ -267,8 +267,7 @@ def _final(run: Any) -> dict[str, Any]:
 
 def _print_final(study: Any) -> None:
     """Final accuracies per cell and evaluation set: mean over seeds, and their range."""
-    names = study.cell_names
-    cells = {names[cell]: data.accuracy.isel(step=-1) for cell, data in study.load("performance").items()}
+    cells = {cell: data.accuracy.isel(step=-1) for cell, data in study.load("performance").items()}
     made = table(f"{study.path}: accuracy after the last epoch, mean and range over seeds", ["eval_set", *cells])
     sets = list(dict.fromkeys(name for accuracy in cells.values() for name in accuracy.eval_set.values))
     for name in sets[:_MOST_SETS]:  # cells need not have the same: a sweep may be over the number of tasks

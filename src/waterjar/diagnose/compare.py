@@ -59,13 +59,13 @@ def compare_cells(
     notes = _with_budgets(notes, found, diagnosis)
     if not any(found.values()):
         raise WaterjarError(f"baseline '{chosen}': {next(iter(notes.values()))}")
-    rows = diagnosis.table(names).rename(columns={"name": "group"})
+    rows = diagnosis.table(names).rename(columns={"cell": "group"})
     shown = study.cell_names
     bounding = {name: diagnosis.declared(name).bounding for name in names}
     parts = []
     for base in dict.fromkeys(found.values()):
         members = [cell for cell, other in found.items() if other == base]
-        block = rows[rows.cell.isin(members)][["metric", "group", "seed", "value"]]
+        block = rows[rows.cell_id.isin(members)][["metric", "group", "seed", "value"]]
         if base is None:
             for cell in members:
                 alone = block[block.group == shown[cell]]
@@ -118,7 +118,7 @@ def _with_budgets(notes: Mapping[str, str], found: Mapping[str, str | None], dia
     if result is None:
         return told
     for cell, base, note in zip(
-        *(result[key].values.astype(str) for key in ("cell", "baseline", "budget_note")), strict=True
+        *(result[key].values.astype(str) for key in ("cell_id", "baseline", "budget_note")), strict=True
     ):
         other = found.get(cell)
         if note and other is not None and shown[other] == base:

@@ -15,7 +15,7 @@ from waterjar.run.schema import GROUPS
 if TYPE_CHECKING:
     from waterjar.diagnose.registry import Family, Metric
 
-_TAKEN = ("repeat", "seed", "cell", "name", "scenario", "run", "directory", "step", "snapshot", "layer", "group")
+_TAKEN = ("repeat", "seed", "cell", "cell_id", "scenario", "run", "directory", "step", "snapshot", "layer", "group")
 """Names of dimensions and labels of results."""
 
 

@@ -59,20 +59,20 @@ def reasons_of(dataset: xr.Dataset, name: str) -> xr.DataArray:
 def side_by_side(parts: Mapping[str, xr.Dataset], study: Study) -> xr.Dataset:
     """Cells over (repeat, ...) -> one Dataset over (cell, seed, ...). Of seeds that a cell lacks there is `no_run`.
 
-    Every cell has its name and scenario beside it.
+    Cells go by their names, which are unique; their hash (`cell_id`) and scenario stand beside.
     """
     if not parts:
         raise WaterjarError(f"{study.path}: there is nothing to measure")
+    names, cells = study.cell_names, study.cells
     aligned = []
     for cell, part in parts.items():
         by_seed = part.swap_dims(repeat="seed").drop_vars(["repeat", "directory"], errors="ignore")
-        aligned.append(by_seed.expand_dims(cell=[cell]))
-    names, cells = study.cell_names, study.cells
+        aligned.append(by_seed.expand_dims(cell=[names[cell]]))
     scenarios = [str(cells[cell][0].config.get("scenario", "")) for cell in parts]
     joined = concatenate(aligned, "cell")
     _say_no_run(joined, aligned)
     return joined.assign_coords(
-        name=("cell", [names[cell] for cell in parts], {"long_name": "name of the cell"}),
+        cell_id=("cell", list(parts), {"long_name": "hash of the cell's settings and data"}),
         scenario=("cell", scenarios, {"long_name": "scenario"}),
     )
 

@@ -118,7 +118,7 @@ def cells_over_seeds(
 ) -> pd.DataFrame:
     """A tidy table (see `Diagnosis.table`) over seeds: one row per metric and cell.
 
-    Columns family, metric, cell, name, mean, std, low, high, n, seeds, missing, interval. `declared` gives a metric by
+    Columns family, metric, cell, mean, std, low, high, n, seeds, missing, interval. `declared` gives a metric by
     name (`Diagnosis.declared`: as it was measured), whose range its interval keeps to.
     """
     made = []
@@ -127,8 +127,8 @@ def cells_over_seeds(
             part["value"].to_numpy(float), part["reason"].tolist(), confidence, **declared(str(metric)).bounding
         )
         numbers = (found.mean, found.std, found.low, found.high, found.n, found.seeds, found.why, found.interval)
-        made.append((family, metric, cell, part["name"].iloc[0], *numbers))
-    columns = ["family", "metric", "cell", "name", "mean", "std", "low", "high", "n", "seeds", "missing", "interval"]
+        made.append((family, metric, cell, *numbers))
+    columns = ["family", "metric", "cell", "mean", "std", "low", "high", "n", "seeds", "missing", "interval"]
     return pd.DataFrame(made, columns=columns)
 
 

@@ -63,9 +63,11 @@ def _over_runs(
     groups = _groups(study, with_key, key)
     found = diagnose(study, only=[metric], settings=settings)
     rows = found.table([metric])
-    rows = rows[rows.cell.isin(list(with_key))]
-    at = [with_key[cell][key] for cell in rows.cell]
-    points = rows.assign(group=[groups[cell] for cell in rows.cell], at=pd.Series(at, index=rows.index, dtype=object))
+    rows = rows[rows.cell_id.isin(list(with_key))]
+    at = [with_key[cell][key] for cell in rows.cell_id]
+    points = rows.assign(
+        group=[groups[cell] for cell in rows.cell_id], at=pd.Series(at, index=rows.index, dtype=object)
+    )
     if len({repr(value) for value in at}) < 2:
         raise WaterjarError(f"all runs have {key} = {at[0]!r}: a study with two values or more can show an influence")
     return points, found
@@ -93,7 +95,7 @@ def _over_diagnosis(
         own = {**settings.get(declared.family, {}), key: value}
         found = diagnose(study, only=[metric], settings={**settings, declared.family: own})
         part = found.table([metric])
-        parts.append(part.assign(group=part["name"], at=pd.Series([value] * len(part), index=part.index, dtype=object)))
+        parts.append(part.assign(group=part["cell"], at=pd.Series([value] * len(part), index=part.index, dtype=object)))
     return pd.concat(parts, ignore_index=True), found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from waterjar.diagnose import registry
+from waterjar.diagnose import registry, shown
 from waterjar.diagnose.analysis import Analysis, Tests, analysis_of
 from waterjar.diagnose.cache import FOLDER, cached, fingerprint, piece_key
 from waterjar.diagnose.labelled import reasons_of
@@ -25,6 +25,7 @@ from waterjar.diagnose.seals import seal_states
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
 from waterjar.run.annotations import Annotations
+from waterjar.run.notebook import FrontDoor
 from waterjar.run.root import DamagedError
 from waterjar.run.schema import REASONS
 from waterjar.run.study import Study
@@ -33,13 +34,14 @@ from waterjar.stats.intervals import beyond
 _OF_LOSSES = ("long_name", "direction", "units")
 """What a result may say of a metric otherwise than its declaration, which is that of accuracies."""
 _NOTES = ("order_note", "chance_note", "budget_note")
-COLUMNS = ("family", "metric", "cell", "name", "scenario", "seed", "value", "reason")
+COLUMNS = ("family", "metric", "cell", "cell_id", "scenario", "seed", "value", "reason")
+"""Of `Diagnosis.table`. A cell goes by its name; `cell_id` is the hash of its settings and data."""
 Watch = Callable[[str, float, int], None]
 """Called with a family's name, how many of its units are done, and how many there are."""
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(FrontDoor):
     """What was measured, family by family, where it came from, and whether the seals of the runs hold."""
 
     study: Study
@@ -54,6 +56,43 @@ class Diagnosis:
     """What counted: families, settings, baseline, tests."""
     checked: dict[str, str] = field(default_factory=dict)
     """run -> when its seal was last looked at, of those whose seal was not looked at for this diagnosis."""
+
+    def __getitem__(self, family: str) -> xr.Dataset:
+        """The metrics of a family over (cell, seed, ...), cells by their names: `found["continual"].sel(cell="er")`.
+
+        Why values are missing is told by `reasons`, what else stands beside them by `beside`; `results` has it all.
+        """
+        return shown.metrics_of(self, family)
+
+    def __iter__(self) -> Iterator[str]:
+        """The families that were measured."""
+        return iter(self.results)
+
+    def __contains__(self, family: object) -> bool:
+        """Whether a family was measured."""
+        return family in self.results
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.results)
+
+    def per_seed(self, family: str) -> xr.Dataset:
+        """One number per cell and seed of every metric of a family: what enters tables and tests."""
+        return shown.per_seed(self, family)
+
+    def reasons(self, family: str) -> xr.Dataset:
+        """Why values of a family's metrics are missing, in words; empty where they are there."""
+        return shown.reasons_in(self, family)
+
+    def beside(self, family: str) -> xr.Dataset:
+        """What stands beside the metrics of a family: standard errors, bounds, counts, codes of reasons, notes."""
+        return shown.beside(self, family)
+
+    def __repr__(self) -> str:
+        """Families, cells, seeds, and what was passed over and why."""
+        return shown.text(self)
+
+    def _repr_html_(self) -> str:
+        return shown.page(self)
 
     @property
     def roots(self) -> dict[tuple[str, int], str]:
@@ -105,7 +144,7 @@ class Diagnosis:
         for family in self.order:
             result = self.results[family]
             if "sentence" in result:
-                for name, sentence in zip(result["name"].values, result["sentence"].values, strict=True):
+                for name, sentence in zip(result["cell"].values, result["sentence"].values, strict=True):
                     if sentence:
                         said[str(name)] = f"{said[str(name)]} {sentence}" if str(name) in said else str(sentence)
         return said
@@ -116,7 +155,7 @@ class Diagnosis:
         for name, result in self.results.items():
             for key in _NOTES if family in (None, name) else ():
                 if key in result:
-                    for cell, found in zip(result["name"].values, result[key].values, strict=True):
+                    for cell, found in zip(result["cell"].values, result[key].values, strict=True):
                         said |= {(str(cell), str(note)): None for note in np.atleast_1d(found) if note}
         return list(said)
 
@@ -133,7 +172,7 @@ class Diagnosis:
             within = self.declared(name).own_range
             ends = f"[{within[0]:g}, {within[1]:g}]"
             rows = result[metric.scalar].transpose("cell", "seed").values
-            for cell, values in zip(result["name"].values, rows, strict=True):
+            for cell, values in zip(result["cell"].values, rows, strict=True):
                 outside, there = int(beyond(values, within).sum()), int((~np.isnan(values)).sum())
                 if outside:
                     said.append((str(cell), f"{outside} of {there} values of {name} lie outside of {ends}"))
@@ -209,13 +248,13 @@ class Diagnosis:
             if result is not None and metric.scalar in result:
                 values = result[metric.scalar].transpose("cell", "seed")
                 codes = reasons_of(result, metric.scalar).transpose("cell", "seed").values
-                cells = zip(*(values[key].values for key in ("cell", "name", "scenario")), strict=True)
+                cells = zip(*(values[key].values for key in ("cell", "cell_id", "scenario")), strict=True)
                 seeds = [int(seed) for seed in values["seed"].values]
                 for about, numbers, why in zip(cells, values.values.tolist(), codes, strict=True):
                     rows += [
                         (metric.family, metric.name, *map(str, about), seed, number, REASONS[code])
                         for seed, number, code in zip(seeds, numbers, why, strict=True)
-                        if (str(about[0]), seed) in ran
+                        if (str(about[1]), seed) in ran
                     ]
             elif names is not None:
                 why = self.passed_over.get(metric.family, f"{metric.family} did not measure it")

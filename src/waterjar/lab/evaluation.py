@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-import waterjar
 from waterjar.lab.augmentation import normalise, to_float
 from waterjar.lab.networks import Network
 from waterjar.lab.shortcuts import Fill, Split, inject_where, mask_random_region
 from waterjar.lab.tasks import Experiment, Rows
-from waterjar.run.schema import TRAIN
+from waterjar.run.rows import masked
+from waterjar.run.schema import TRAIN, missing
 
 Treatment = Literal["clean", "planted", "patched", "masked", "random_mask"]
 """clean: as it is; planted: the shortcut where the sample carries it; patched: the shortcut in every image;
@@ -217,8 +217,8 @@ def performance(tallies: dict[str, Tally], eval_sets: Sequence[str], by_class: b
     for name in eval_sets:
         tally = tallies[name]
         there = tally.count > 0
-        absent = None if there.any() else waterjar.missing("empty_set")
-        unknown = absent or (waterjar.missing("not_a_number") if tally.broken else None)
+        absent = None if there.any() else missing("empty_set")
+        unknown = absent or (missing("not_a_number") if tally.broken else None)
         total = int(tally.count.sum())
         for prefix, right in (("", tally.right), ("task_", tally.right_in_task)):
             accuracy = values.setdefault(f"{prefix}accuracy", {})
@@ -233,5 +233,5 @@ def performance(tallies: dict[str, Tally], eval_sets: Sequence[str], by_class: b
             right = np.stack([getattr(tallies[name], field) for name in eval_sets])
             broken = np.array([tallies[name].broken > 0 for name in eval_sets])
             shares = np.where(broken[:, None], np.nan, right / np.maximum(counts, 1))
-            found[f"{prefix}class_accuracy"] = waterjar.masked(shares[..., None], (counts == 0)[..., None], "empty_set")
+            found[f"{prefix}class_accuracy"] = masked(shares[..., None], (counts == 0)[..., None], "empty_set")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
@@ -53,6 +53,44 @@ def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
         for other in devices:
             torch.get_device_module(other).manual_seed(seed)
         yield
+
+
+@contextlib.contextmanager
+def left_as_it_was(network: nn.Module, generators: Iterable[torch.Generator] = ()) -> Iterator[None]:
+    """Inside, the network is in eval mode; outside, its modes, buffers and all random generators are what they were.
+
+    `generators` are those beside the global ones that something in there may draw from, such as a DataLoader's own.
+    Weights and gradients are not protected: nothing in there is to touch them.
+    """
+    modes = [(module, module.training) for module in network.modules()]
+    buffers = [(module, dict(module._buffers), _copies(module)) for module in network.modules()]
+    states = [(one, one.get_state()) for one in dict.fromkeys(generators)]
+    try:
+        with own_randomness(0, device_of(network)):
+            network.eval()
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        for module, own, copies in buffers:
+            _put_back(module, own, copies)
+        for one, state in states:
+            one.set_state(state)
+
+
+def _copies(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: one.detach().clone() for name, one in module._buffers.items() if one is not None}
+
+
+def _put_back(module: nn.Module, own: dict[str, torch.Tensor | None], copies: dict[str, torch.Tensor]) -> None:
+    """The very same buffers, with what was in them."""
+    module._buffers.clear()
+    module._buffers.update(own)
+    with torch.no_grad():
+        for name, before in copies.items():
+            one = own[name]
+            if one is not None and (one.shape != before.shape or not torch.equal(one, before)):
+                one.copy_(before)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,9 @@ from waterjar.run.annotations import Annotations, annotations_of
 from waterjar.run.codec import Json
 from waterjar.run.disk import as_path
 from waterjar.run.manifest import read_manifest, read_root_hash, root_line
+from waterjar.run.notebook import FrontDoor, numbers_in_words, table
 from waterjar.run.root import DamagedError, Region, read_array, root_and_digest
+from waterjar.run.shown import shown_settings
 from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, read_file
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ _OF_NODES = ("nodes", "groups", "tree")
 """What a run works out of its nodes, and keeps."""
 
 
-class Run:
+class Run(FrontDoor):
     """A recorded run. `run["performance"]` is an xarray.Dataset; `run.tree` is all of it, lazily.
 
     What was annotated stands where it would if it had been recorded; `annotated=False` leaves it out.
@@ -241,6 +243,19 @@ class Run:
             f"<waterjar.Run {self.run_id} ({self.status}) at {self.path}\n"
             f"  seeds {seeds}; last step {self.last_step}; groups {', '.join(self.groups) or 'none'}>"
         )
+
+    def _repr_html_(self) -> str:
+        """The same as a small table."""
+        rows = [
+            ("status", self.status),
+            ("seeds", numbers_in_words(self.seeds)),
+            ("tasks", ", ".join(map(str, self.attributes.get("tasks", ())))),
+            ("evaluation sets", ", ".join(map(str, self.attributes.get("eval_sets", ())))),
+            ("last step", self.last_step),
+            ("recorded", ", ".join(self.groups) or "nothing yet"),
+            *((key, value) for key, value in shown_settings(self.config).items()),
+        ]
+        return table(f"waterjar run {self.path.name}", (), rows, [str(self.path)])
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:

@@ -21,6 +21,7 @@ from waterjar.run.identity import plain
 from waterjar.run.index import Entry, Index, damaged_entry, entry_of, read_index, write_index
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
+from waterjar.run.notebook import FrontDoor, counted, numbers_in_words, table
 from waterjar.run.reader import Arrays, Run, probed_by_several, read_group
 from waterjar.run.root import NotARunError
 from waterjar.run.shown import shown_value
@@ -36,7 +37,7 @@ DECLARED = ".waterjar/declared.json"
 METHOD_KEYS = ("method", "strategy", "learner", "name")
 
 
-class Study:
+class Study(FrontDoor):
     """The runs below one directory. Cells (same config, other seeds) are joined along `repeat`.
 
     Probe runs, which looked into others, are none of `entries`: what they found stands under /probes of their source.
@@ -67,6 +68,21 @@ class Study:
         sealed = sum(entry.status == "sealed" for entry in self.entries)
         return f"<waterjar.Study {self.path}: {len(self)} runs ({sealed} sealed) in {len(self.cells)} cells>"
 
+    def _repr_html_(self) -> str:
+        """One row per cell, by its name."""
+        rows = []
+        for cell, entries in self.cells.items():
+            states = Counter(entry.status for entry in entries)
+            told = ", ".join(f"{count} {state}" for state, count in states.items())
+            seeds = sorted(seed for entry in entries for seed in entry.seeds)
+            last = {int(entry.progress.get("step", -1)) for entry in entries}
+            steps = str(min(last)) if len(last) == 1 else f"{min(last)} to {max(last)}"
+            rows.append((self.cell_names[cell], numbers_in_words(seeds), told, steps))
+        probes = [counted(len(self.probe_runs), "probe run")] if self.probe_runs else []
+        size = f"{counted(len(self), 'run')} in {counted(len(self.cells), 'cell')}"
+        title = f"waterjar study {self.path.name}: {size}"
+        return table(title, ("cell", "seeds", "runs", "last step"), rows, [str(self.path), *probes])
+
     @cached_property
     def cells(self) -> dict[str, list[Entry]]:
         """cell_id -> its runs, in the order of their seeds."""
@@ -77,7 +93,7 @@ class Study:
 
     @cached_property
     def cell_names(self) -> dict[str, str]:
-        """cell_id -> a short name: the method, and whatever else tells the cells of one method apart."""
+        """cell_id -> a short, unique name: the method, and whatever else tells the cells of one method apart."""
         return name_cells({cell: flat(entries[0].config) for cell, entries in self.cells.items()})
 
     @property
@@ -208,7 +224,7 @@ class Study:
         return Study(self.path, kept, self._opened, probes)
 
     def load(self, group: str = "performance") -> dict[str, xr.Dataset]:
-        """cell_id -> a group of all its runs in memory, joined along `repeat`.
+        """Name of a cell -> a group of all its runs in memory, joined along `repeat`.
 
         Shorter runs are padded with NaN, and `<name>_reason` says `run_ended`; of a seed that was only probed less
         often it says `not_recorded`. A seed that appears twice in a cell is an error: averaging over it would count
@@ -223,7 +239,7 @@ class Study:
         for cell, entries in study.cells.items():
             found = load_runs([study.open(entry) for entry in entries], group)
             if found is not None:
-                joined[cell] = found.drop_vars(["last_row", "is_open"], errors="ignore")
+                joined[study.cell_names[cell]] = found.drop_vars(["last_row", "is_open"], errors="ignore")
         if not joined:
             raise WaterjarError(f"no run of {self.path} has the group '{group}'")
         return joined
@@ -297,7 +313,11 @@ def name_cells(configs: Mapping[str, Mapping[str, Any]], leave_out: str = "") ->
     if leave_out:
         return names
     shown = Counter(names.values())
-    return {c: n if n and shown[n] == 1 else f"{n} {c[:6]}".strip() for c, n in names.items()}
+    for end in (6, None):  # a name may look like another one with its hash
+        found = {c: n if n and shown[n] == 1 else f"{n} {c[:end]}".strip() for c, n in names.items()}
+        if len(set(found.values())) == len(found):
+            return found
+    return {cell: cell for cell in names}
 
 
 def method_of(config: Mapping[str, Any]) -> str:

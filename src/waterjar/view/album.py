@@ -194,7 +194,7 @@ def only_cells(diagnosis: Diagnosis, cells: Iterable[str]) -> Diagnosis:
     part = diagnosis.study.select(lambda entry: entry.cell_id in wanted)
     results, passed_over = {}, dict(diagnosis.passed_over)
     for family, result in diagnosis.results.items():
-        here = [i for i, cell in enumerate(result["cell"].values) if str(cell) in wanted]
+        here = [i for i, cell in enumerate(result["cell_id"].values) if str(cell) in wanted]
         if here:
             results[family] = result.isel(cell=here)
         else:

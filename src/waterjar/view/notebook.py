@@ -28,7 +28,7 @@ study = waterjar.open_study(STUDY).select("status != damaged")
 study"""
 _VERDICT = """for name, sentence in found.sentences().items():
     print(f"{name}: {sentence}\\n")"""
-_TABLE = """found.table().groupby(["family", "metric", "name"], sort=False)["value"].agg(["mean", "std", "count"])"""
+_TABLE = """found.table().groupby(["family", "metric", "cell"], sort=False)["value"].agg(["mean", "std", "count"])"""
 _FREE = """# every number, one row per metric, cell and seed
 found.table()"""
 

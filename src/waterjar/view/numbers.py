@@ -7,6 +7,23 @@ from collections.abc import Iterable
 from typing import Any
 
 from waterjar.diagnose.registry import ARROWS, Metric
+from waterjar.run.notebook import counted
+
+__all__ = [
+    "counted",
+    "estimate",
+    "estimate_or_reason",
+    "label",
+    "listed",
+    "long_label",
+    "no_width",
+    "number",
+    "one_line",
+    "panel_title",
+    "quantity",
+    "shorten",
+    "size_of",
+]
 
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _NONE = "–"
@@ -202,12 +219,3 @@ def shorten(text: str, most: int) -> str:
     ('abcd…', 'abc')
     """
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def counted(n: int, word: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "seed"), counted(3, "seed")
-    ('1 seed', '3 seeds')
-    """
-    return f"{n} {word}" + ("" if n == 1 else "s")

@@ -51,7 +51,7 @@ def cell_order(source: Source, shown: Iterable[str]) -> list[str]:
     """
     shown = list(shown)
     if isinstance(source, xr.Dataset):
-        known = [str(name) for name in source["name"].values] if "cell" in source.dims else []
+        known = [str(name) for name in source["cell"].values] if "cell" in source.dims else []
     else:
         study = study_of(source)
         known = list((study.cell_names if "" in shown else cell_labels(study)).values())
@@ -178,7 +178,7 @@ def by_cell(result: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
     if "cell" not in result.dims:
         yield "", result
         return
-    for i, name in enumerate(result["name"].values):
+    for i, name in enumerate(result["cell"].values):
         one = result.isel(cell=i)
         yield str(name), one.rename(seed="repeat").assign_coords(seed=("repeat", one["seed"].values))
 

@@ -179,7 +179,7 @@ def test_a_deep_ensemble_is_worth_its_own_members(tmp_path: Path) -> None:
             tmp_path / "study" / name, own, collective="mean_probability", labels=labels, config={"method": name}
         )
     found = collective.measure(waterjar.open_study(tmp_path / "study"), baseline="ensemble", resamples=10)
-    by_name = dict(zip(found["name"].values, found["deep_ensemble_equivalent_final"].values[:, 0], strict=True))
+    by_name = dict(zip(found["cell"].values, found["deep_ensemble_equivalent_final"].values[:, 0], strict=True))
     assert by_name["ensemble"] == 4.0 and 1.2 < by_name["two"] < 3.2  # these two, of six pairs
 
 

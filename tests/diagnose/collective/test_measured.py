@@ -82,7 +82,7 @@ def test_a_study_beside_its_control(study: waterjar.Study) -> None:
     found = collective.measure(study, baseline="ensemble", resamples=50)
     assert found["collective_baseline"].values.tolist() == ["ensemble", "ensemble"]
     assert found.sizes["stream"] == 4 and found.sizes["seed"] == 3  # one stream more in one of the cells
-    equivalent = found["deep_ensemble_equivalent_final"].sel(cell=found["cell"][found["name"].values == "collective"])
+    equivalent = found["deep_ensemble_equivalent_final"].sel(cell=["collective"])
     assert np.isfinite(equivalent.values).any()
     rise = found["emergence_ratio_final"].values - found["emergence_ratio_initial"].values
     np.testing.assert_allclose(rise, found["emergence_rise"].values)
@@ -152,7 +152,7 @@ def test_a_cell_whose_seeds_differ_costs_only_itself(tmp_path: Path) -> None:
     make = lambda names: {name: rng.normal(size=(60, 3)) + np.eye(3)[labels] for name in names}  # noqa: E731
     runs = [("good", 0, make("pq")), ("good", 1, make("pq")), ("bad", 0, make("pr")), ("bad", 1, make("ps"))]
     found = collective.measure(several(tmp_path / "study", runs, labels), resamples=20)
-    by_name = {str(name): found.isel(cell=i) for i, name in enumerate(found["name"].values)}
+    by_name = {str(name): found.isel(cell=i) for i, name in enumerate(found["cell"].values)}
     assert np.isfinite(by_name["good"]["emergence_ratio_final"]).all()
     assert str(by_name["good"]["collective_remarks"].item()) == ""
     assert np.isnan(by_name["bad"]["emergence_ratio"]).all()

@@ -345,7 +345,7 @@ class TestStudy:
                 recorder.log(train_task="joint", epoch=epoch, performance={"accuracy": [0.5, 0.6, 0.7]})
         with waterjar.Recorder(folder / "other", {"learner": "none"}, seeds=[5]) as recorder:
             recorder.log(epoch=0, train={"loss": 1.0})
-        found = measure(waterjar.open_study(folder)).set_index(cell="name")
+        found = measure(waterjar.open_study(folder))
         assert sorted(found["cell"].values) == ["joint", "sgd", "x"]
         np.testing.assert_allclose(found["remembering_mean"].sel(cell="sgd"), BY_HAND["remembering_mean"])
         assert float(found["average_accuracy"].sel(cell="x", seed=3)) == pytest.approx(0.8)

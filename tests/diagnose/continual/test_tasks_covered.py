@@ -106,7 +106,7 @@ class TestJoint:
         folder = waterjar.create_study(tmp_path / "study")
         for name, steps in {"scratch": SCRATCH, "turns": TURNS, "joint": JOINT}.items():
             record(folder / name, steps, learner=name)
-        found = measure(waterjar.open_study(folder)).set_index(cell="name").isel(seed=0)
+        found = measure(waterjar.open_study(folder)).isel(seed=0)
         averages = {name: float(found["average_accuracy"].sel(cell=name)) for name in found["cell"].values}
         assert averages == pytest.approx({"scratch": 0.5, "turns": 0.75, "joint": 0.8})
         assert set(found["tasks"].values) == {"t1, t2"}

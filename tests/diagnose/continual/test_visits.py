@@ -215,7 +215,7 @@ def test_cells_with_other_visits_stand_side_by_side(tmp_path: Path) -> None:
     found = result.results["continual"]
     assert found["train_task"].values.tolist() == [0, 1, 2, 3]
     assert found["train_visit"].values.tolist() == ["x", "y", "x (2nd time)", "y (2nd time)"]
-    by_name = found.assign_coords(cell=found["name"].values)["remembering"].isel(seed=0)
+    by_name = found["remembering"].isel(seed=0)
     assert float(by_name.sel(cell="sgd", train_task=1, eval_task=0)) == pytest.approx(-0.6)
     assert float(by_name.sel(cell="er", train_task=3, eval_task=2)) == pytest.approx(-1.0)
     assert result.notes() == [("er", "trained again, one row per visit: x, y, x, y")]

@@ -327,14 +327,14 @@ class TestSeeds:
         record(folder / "er", draw(7, repeats=1), learner="er", seeds=[0])
         study = waterjar.open_study(folder)
         found = drift.measure(study)
-        names = {str(name): cell for cell, name in zip(found["cell"].values, found["name"].values, strict=True)}
+        names = {str(name): name for name in found["cell"].values}
         last = [stacked(drawn[seed][0], 5, 0) for seed in range(3)]
         wanted = np.mean([float(drift.linear_cka(last[1], last[other])) for other in (0, 2)])
         assert float(found["cka_seeds_final"].sel(cell=names["sgd"], seed=1)) == pytest.approx(wanted, rel=1e-12)
         assert np.isnan(found["cka_seeds_final"].sel(cell=names["er"], seed=0))
         table = diagnose(study, only=["drift"]).table(["cka_seeds", "nc1"])
         assert len(table) == 8
-        assert table[(table.metric == "cka_seeds") & (table.name == "er")].reason.tolist() == ["undefined"]
+        assert table[(table.metric == "cka_seeds") & (table.cell == "er")].reason.tolist() == ["undefined"]
 
     def test_other_samples_or_layers_are_not_compared(self, tmp_path: Path) -> None:
         folder = waterjar.create_study(tmp_path / "study")

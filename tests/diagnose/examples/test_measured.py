@@ -158,7 +158,7 @@ def test_pairs_seeds_and_samples(tmp_path: Path) -> None:
         method: {seed: (ease + 0.4 * rng.random(50) > level) * 1.0 for seed in (1, 2, 3)}
         for method, level in (("base", 0.7), ("better", 0.5))
     }
-    found = examples.measure(study(tmp_path / "study", answers), baseline="base").set_index(cell="name")
+    found = examples.measure(study(tmp_path / "study", answers), baseline="base")
     for seed in (1, 2, 3):
         own, other = answers["better"][seed], answers["base"][seed]
         gained, lost = int(((own == 1) & (other == 0)).sum()), int(((own == 0) & (other == 1)).sum())
@@ -186,9 +186,9 @@ def test_pairs_seeds_and_samples(tmp_path: Path) -> None:
 def test_without_a_partner(tmp_path: Path) -> None:
     answers = {"base": {1: np.ones(50)}, "other": {1: np.arange(50) % 2 * 1.0, 2: np.ones(50)}}
     made = study(tmp_path / "study", answers)
-    found = examples.measure(made, baseline="base").set_index(cell="name").sel(cell="other")
+    found = examples.measure(made, baseline="base").sel(cell="other")
     assert found["mcnemar_gain_reason"].values.tolist() == [0, NO_RUN]
-    none = examples.measure(made, baseline=None).set_index(cell="name").sel(cell="other")
+    none = examples.measure(made, baseline=None).sel(cell="other")
     assert set(none["mcnemar_gain_reason"].values) == {NO_BASELINE}
     assert not np.isnan(none["example_accuracy"].values).any()
 
@@ -201,7 +201,7 @@ def test_other_images_are_not_paired(tmp_path: Path) -> None:
         static = {"sample_index": {"x_all": [np.arange(4) + 10 * seed], "y_all": [np.arange(3)]}}
         record(folder / f"a-{seed}", last, seed=seed, method="a", static=static)
         record(folder / f"b-{seed}", last, seed=seed, method="b")
-    found = examples.measure(waterjar.open_study(folder), baseline="b").set_index(cell="name").sel(cell="a")
+    found = examples.measure(waterjar.open_study(folder), baseline="b").sel(cell="a")
     assert set(found["error_consistency_seeds_reason"].values) == {6}
     assert set(found["mcnemar_gain_reason"].values) == {6}
     assert not bool(found["same_examples"])

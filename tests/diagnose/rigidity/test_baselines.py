@@ -146,7 +146,9 @@ class TestLength:
         assert float(part["budget"]) == 3
         assert part["checkpoint_epoch"].values.tolist() == [4]  # its best, though the baseline ended at 3
         assert part["pd"].values == pytest.approx([0.4 - 0.8]) and part["ad"].values.tolist() == [-2]
-        by_id = cell(measured(tmp_path, baseline=str(cell(measured(tmp_path), "scratch_t2")["cell"].values)), "derpp")
+        by_id = cell(
+            measured(tmp_path, baseline=str(cell(measured(tmp_path), "scratch_t2")["cell_id"].values)), "derpp"
+        )
         assert "differs in training.epochs_t2" in note(by_id)
         assert by_id["pd"].values.tolist() == part["pd"].values.tolist()
 

@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cell(result: xr.Dataset, name: str) -> xr.Dataset:
-    (place,) = np.flatnonzero(result["name"].values == name)
+    (place,) = np.flatnonzero(result["cell"].values == name)
     return result.isel(cell=int(place))
 
 

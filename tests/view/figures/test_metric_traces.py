@@ -66,10 +66,10 @@ class TestOverEpochs:
         assert table["x"].tolist() == [0, 1, 2, 2, 3, 4, 4, 5, 6]
         assert table["train_task"].tolist() == [f"task_{t:03d}" for t in range(T) for _ in range(EPOCHS)]
         by_table = found.table(["average_accuracy"])
-        assert table["mean"].iloc[-1] == pytest.approx(by_table[by_table.name == "a"].value.mean())
+        assert table["mean"].iloc[-1] == pytest.approx(by_table[by_table.cell == "a"].value.mean())
         anytime = found.table(["average_anytime_accuracy"])
         phases = table["mean"].to_numpy().reshape(T, EPOCHS)[:, 1:]
-        assert phases.mean() == pytest.approx(anytime[anytime.name == "a"].value.mean())
+        assert phases.mean() == pytest.approx(anytime[anytime.cell == "a"].value.mean())
 
     @pytest.mark.parametrize("metric", ["forgetting", "backward_transfer"])
     def test_forgetting_so_far(self, written: tuple[Diagnosis, dict[str, Written]], metric: str) -> None:
@@ -86,7 +86,7 @@ class TestOverEpochs:
         check(table[EPOCHS:], expected[:, EPOCHS:])
         assert table["mean"][:EPOCHS].isna().all() and set(table["reason"][:EPOCHS]) == {"4 of 4 undefined"}
         scalars = found.table([metric])
-        assert table["mean"].iloc[-1] == pytest.approx(scalars[scalars.name == "a"].value.mean())
+        assert table["mean"].iloc[-1] == pytest.approx(scalars[scalars.cell == "a"].value.mean())
 
     def test_a_loss_is_turned_round(self, tmp_path: Path) -> None:
         loss = np.array([[[1.0, 3.0], [0.2, 2.0]], [[0.5, 1.5], [0.9, 0.4]]])  # (task, epoch, eval task)

@@ -117,7 +117,7 @@ def test_dynamics_are_the_smoothed_curves_and_their_differences(by_hand: waterja
     delay = part("ad", "late").set_index("effective_epoch")["mean"]
     assert np.isnan(delay[3.0]) and delay[4.0] == 0.0 and delay[5.0] == delay[6.0] == 1.0
     result = rigidity.measure(by_hand, window=3)
-    ends = {str(n): float(v) for n, v in zip(result["name"].values, result["ad_restricted_mean"].values, strict=True)}
+    ends = {str(n): float(v) for n, v in zip(result["cell"].values, result["ad_restricted_mean"].values, strict=True)}
     for cell in ("late", "low"):  # it ends in the number of the index
         assert part("ad", cell)["mean"].iloc[-1] == pytest.approx(ends[cell])
 

@@ -102,7 +102,7 @@ def test_verdicts_are_those_of_rigidity_with_interval_and_n(small: Model, small_
     told = next(block for block in small_report.shown if isinstance(block, Verdicts))
     assert told.verdicts[-1].pattern == "baseline"
     for one in told.verdicts:
-        i = [str(name) for name in result["name"].values].index(one.name)
+        i = [str(name) for name in result["cell"].values].index(one.name)
         assert one.sentence == str(result["sentence"].values[i])
         assert one.pattern == str(result["pattern"].values[i])
         value = dict(one.facts)["SFR →0\nmasking the shortcut costs"]
@@ -135,7 +135,7 @@ def test_a_table_gives_mean_interval_n_arrow_and_units(small: Model, small_repor
     blocks = [block for section in small_report.sections for block in section.blocks if isinstance(block, Table)]
     cells = [text for block in blocks for row in block.rows for text in row]
     assert any(text.endswith("n = 3") and "[" in text for text in cells)
-    rows = small.table[(small.table["metric"] == "seconds") & (small.table["name"] == "sgd")]
+    rows = small.table[(small.table["metric"] == "seconds") & (small.table["cell"] == "sgd")]
     assert float(seconds[column].partition("\n")[0]) == pytest.approx(rows["value"].mean(), abs=1e-3)
 
 

@@ -60,7 +60,7 @@ def result(patterns: list[str], sfr: list[tuple[float, float]], reached: list[in
             **{f"{key}_n": ("cell", more.get("n", [3] * n)) for key in ("ad_restricted", "pd", "sfr_rel")},
             "ad_n": ("cell", more.get("ad_n", more.get("n", [3] * n))),
         },
-        {"name": ("cell", [chr(97 + i) for i in range(n)]), "seed": [1, 2, 3]},
+        {"cell": [chr(97 + i) for i in range(n)], "seed": [1, 2, 3]},
     )
 
 

@@ -51,7 +51,7 @@ def dynamics(study: Study, result: xr.Dataset) -> Iterator[Dynamics]:
     Curves are trailing means over `window` evaluations, by which crossings are found.
     """
     settings = FAMILY.settings(json.loads(result.attrs["settings"]))
-    cells = {str(name): str(cell) for name, cell in zip(result["name"].values, result["cell"].values, strict=True)}
+    cells = {str(name): str(cell) for name, cell in zip(result["cell"].values, result["cell_id"].values, strict=True)}
     units = units_of(FAMILY, study, Analysis(settings={"rigidity": {"baseline": None}}))  # which one, the result says
     sides = {unit.name: read_side(unit, settings) for unit in units if unit.name in cells.values()}
     bases = [str(name) for name in result["baseline"].values]

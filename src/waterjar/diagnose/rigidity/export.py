@@ -36,7 +36,7 @@ def export(result: xr.Dataset, *, confidence: float = 0.95) -> dict[str, dict[st
         part = result.isel(cell=cell)
         numbers: dict[str, Any] = {key: _numbers(part, name, confidence) for key, name in KEYS.items()}
         about = {"pattern": str(part["pattern"].values), "baseline": str(part["baseline"].values) or None}
-        exported[str(part["name"].values)] = {**numbers, **about}
+        exported[str(part["cell"].values)] = {**numbers, **about}
     return exported
 
 

@@ -36,7 +36,7 @@ def epochs_trained(result: xr.Dataset) -> dict[str, str]:
         return {}
     said = {}
     for name, note, own, theirs in zip(
-        *(result[key].values for key in ("name", "budget_note", "learner_budget", "baseline_budget")), strict=True
+        *(result[key].values for key in ("cell", "budget_note", "learner_budget", "baseline_budget")), strict=True
     ):
         said[str(name)] = f"{own:g}, baseline {theirs:g}" if note else f"{own:g}" if math.isfinite(own) else "–"
     return said

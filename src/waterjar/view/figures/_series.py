@@ -63,7 +63,7 @@ def course(diagnosis: Diagnosis, name: str, *, layer: str | None = None) -> pd.D
     not, or at which nothing was recorded for it, are left out.
     """
     metric, result = find_metric(name), _result(diagnosis, name)
-    names = {str(cell): str(shown) for cell, shown in zip(result["cell"].values, result["name"].values, strict=True)}
+    names = {str(cell): str(shown) for cell, shown in zip(result["cell_id"].values, result["cell"].values, strict=True)}
     study, settings = diagnosis.study, diagnosis.settings(metric.family)
     if name in SO_FAR:
         found = over_steps(study, name, settings)
@@ -102,7 +102,7 @@ def per_repeat(diagnosis: Diagnosis, names: Sequence[str], *, snapshots: str = "
             table.loc[table["metric"] == name, "how"] = "mean over tasks"
     table = table.astype({"value": float, "left_out": int})
     table["missing"] = table["reason"].replace(REASONS[0], "")
-    return table[["metric", "name", "seed", "value", "missing", "left_out", "how"]].rename(columns={"name": "cell"})
+    return table[["metric", "cell", "seed", "value", "missing", "left_out", "how"]]
 
 
 def axis_title(diagnosis: Diagnosis, name: str) -> str:
@@ -208,5 +208,5 @@ def _means(result: xr.Dataset, name: str, rows: pd.DataFrame) -> pd.DataFrame:
         for seed, value, code, n in zip(seeds.tolist(), mean.tolist(), why.tolist(), undefined.tolist(), strict=True):
             found[cell, seed] = (value, REASONS[code], n if code == 0 else 0)
     none = (np.nan, REASONS[NOT_RECORDED], 0)
-    made = [found.get((cell, int(seed)), none) for cell, seed in zip(rows["name"], rows["seed"], strict=True)]
+    made = [found.get((cell, int(seed)), none) for cell, seed in zip(rows["cell"], rows["seed"], strict=True)]
     return pd.DataFrame(made, columns=["value", "reason", "left_out"])

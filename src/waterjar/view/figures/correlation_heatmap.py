@@ -68,9 +68,9 @@ def data(
     relative = [name for name in wanted if find_metric(name).relative]
     if relative:
         rigidity = diagnosis.results["rigidity"]
-        baselines = rigidity["cell"].values[rigidity["pattern"].values == "baseline"]
-        rows = rows[~(rows["metric"].isin(relative) & rows["cell"].isin(baselines))]
-    runs = rows.pivot(index=["cell", "seed"], columns="metric", values="value")
+        baselines = rigidity["cell_id"].values[rigidity["pattern"].values == "baseline"]
+        rows = rows[~(rows["metric"].isin(relative) & rows["cell_id"].isin(baselines))]
+    runs = rows.pivot(index=["cell_id", "seed"], columns="metric", values="value")
     runs = runs[[name for name in wanted if name in runs]]
     if metrics is None:
         runs = runs[[column for column in runs if runs[column].count() > 2 and runs[column].nunique() > 1]]
@@ -79,7 +79,7 @@ def data(
             f"two metrics that differ between runs are needed, and there are {runs.shape[1]} of them in {len(runs)} "
             "runs: correlations need three runs or more"
         )
-    learners = runs.index.get_level_values("cell").tolist()
+    learners = runs.index.get_level_values("cell_id").tolist()
     found = correlate(runs, method=method, correction=correction, groups=learners, coupled=coupled)
     found["detectable"] = [detectable_correlation(n, method=method, alpha=alpha) for n in found["n"]]
     order = cluster_order(found)

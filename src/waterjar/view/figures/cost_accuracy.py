@@ -78,11 +78,11 @@ def _final_accuracy(diagnosis: Diagnosis) -> str:
 
 def _both(cost: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
     """One row per cell and seed that has either, cells in the order of the study."""
-    order = {name: i for i, name in enumerate(dict.fromkeys([*cost["name"], *accuracy["name"]]))}
+    order = {name: i for i, name in enumerate(dict.fromkeys([*cost["cell"], *accuracy["cell"]]))}
     parts = []
     for key, part in zip(_KINDS, (cost, accuracy), strict=True):
-        names = {"name": "cell", "value": key, "reason": f"{key}_reason"}
-        parts.append(part[["name", "seed", "value", "reason"]].rename(columns=names))
+        names = {"value": key, "reason": f"{key}_reason"}
+        parts.append(part[["cell", "seed", "value", "reason"]].rename(columns=names))
     both = parts[0].merge(parts[1], on=["cell", "seed"], how="outer")
     both = both.sort_values(["cell", "seed"], key=lambda c: c.map(order) if c.name == "cell" else c, ignore_index=True)
     for key in _KINDS:

@@ -57,7 +57,7 @@ def data(source: Source, *, band: str = "interval", **settings: Any) -> pd.DataF
     """
     diagnosis = diagnosis_of(source, NEEDS, settings)
     result, how = diagnosis.results["rigidity"], diagnosis.settings("rigidity")
-    names = {str(cell): str(name) for cell, name in zip(result["cell"].values, result["name"].values, strict=True)}
+    names = {str(cell): str(name) for cell, name in zip(result["cell_id"].values, result["cell"].values, strict=True)}
     parts, confidence = [], diagnosis.confidence("rigidity")
     for one in dynamics(diagnosis.study, result):
         cell = {"cell": names[one.cell], "baseline": one.baseline}

@@ -25,7 +25,7 @@ from waterjar.view.curves import (
     task_marks,
 )
 from waterjar.view.figures._heatmap import panel_grid
-from waterjar.view.results import Source, cell_labels, cell_order, level_of, roots_in, study_of
+from waterjar.view.results import Source, cell_order, level_of, roots_in, study_of
 from waterjar.view.style import (
     COLOURS,
     axes,
@@ -72,10 +72,9 @@ def data(
     """
     level = level_of(source) if confidence is None else confidence
     study = study_of(source, "learning_curves shows what was recorded")
-    names = cell_labels(study)
     loaded = study.load(group)
     parts = [
-        _of_cell(names[cell], dataset, variable, group, eval_sets, tasks, over, band, level)
+        _of_cell(cell, dataset, variable, group, eval_sets, tasks, over, band, level)
         for cell, dataset in loaded.items()
     ]
     table = pd.concat(parts, ignore_index=True)

@@ -109,7 +109,7 @@ def data(
         "p_corrected", "significant", "stars", "test", "correction", "family_size", "smallest_exact_p",
         "baseline", "reason",
     ]  # fmt: skip
-    table = values[["metric", "name", "seed", "value", "reason"]].rename(columns={"name": "cell", "reason": "missing"})
+    table = values[["metric", "cell", "seed", "value", "reason"]].rename(columns={"reason": "missing"})
     found = table.merge(compared[kept].rename(columns={"group": "cell"}), on=["metric", "cell"], how="left")
     found["missing"] = found["missing"].replace("present", "")
     found.attrs = {"alpha": how.alpha}
@@ -127,7 +127,7 @@ def _means(diagnosis: Diagnosis, values: pd.DataFrame, alpha: float, why: str) -
     """The columns of a comparison of cells that are not compared."""
     none = dict.fromkeys(("difference", "p_value", "p_corrected", "smallest_exact_p"), np.nan)
     about = {"test": "", "correction": "", "family_size": 0, "baseline": "", "reason": why}
-    means = cells_over_seeds(values, 1 - alpha, diagnosis.declared).rename(columns={"name": "group"})
+    means = cells_over_seeds(values, 1 - alpha, diagnosis.declared).rename(columns={"cell": "group"})
     return means.assign(is_baseline=False, significant=False, **about, **none)
 
 

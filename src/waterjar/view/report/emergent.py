@@ -86,8 +86,7 @@ def judged(model: Model) -> list[Judged]:
 
 def named_cells(model: Model, family: str) -> Iterator[tuple[str, xr.Dataset]]:
     """(name as the report shows it, result over (repeat, ...)) of every cell that a family was measured of."""
-    for name, one in by_cell(measured(model.diagnosis, family, {})):
-        yield model.names.get(str(one["cell"].values), name), one
+    return by_cell(measured(model.diagnosis, family, {}))
 
 
 def _judge(model: Model, cell: str, one: xr.Dataset) -> Judged:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.disk import unwritten, write_file
+from waterjar.run.study import Study
 from waterjar.view.report.blocks import Report
 from waterjar.view.report.renderers.pdf import find_browser
 
@@ -38,6 +39,13 @@ def format_of(path: Path) -> str:
     raise WaterjarError(
         f"{path}: the name of a report ends in {', '.join(FORMATS.values())}; or say which with --format"
     )
+
+
+def default_target(source: Path, study: Study, suffix: str) -> Path:
+    """Where a report goes that nobody named a file for: in the study; beside a run, which is nobody's to write into."""
+    if source.resolve() == study.path.resolve():
+        return source / f"report{suffix}"
+    return source.resolve().parent / f"{source.resolve().name}-report{suffix}"
 
 
 def check_target(path: Path, form: str) -> None:

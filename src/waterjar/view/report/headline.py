@@ -67,7 +67,7 @@ def _counts(result: xr.Dataset) -> Any:
 
 def headline(result: xr.Dataset, settings: Mapping[str, object]) -> list[str]:
     """A few sentences about a result of `rigidity.measure` over cells."""
-    names = [str(name) for name in result["name"].values]
+    names = [str(name) for name in result["cell"].values]
     found = seen(result)
     learners = [i for i, pattern in enumerate(found) if pattern != patterns.BASELINE]
     said = [_patterns(names, found, result, settings)] if learners else []

@@ -100,14 +100,13 @@ class Model:
     def means(self) -> pd.DataFrame:
         """The same over seeds: one row per metric and cell, which goes by its name."""
         of = self.diagnosis
-        found = pd.concat(
+        return pd.concat(
             [
                 cells_over_seeds(self.table[self.table["family"] == family], of.confidence(family), of.declared)
                 for family in dict.fromkeys(self.table["family"]) or [""]
             ],
             ignore_index=True,
         )
-        return found.assign(cell=[self.names[cell] for cell in found["cell"]]).drop(columns="name")
 
     @property
     def baseline(self) -> str:

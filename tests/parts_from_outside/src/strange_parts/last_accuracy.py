@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from waterjar.view.results import Source, cell_labels, roots_in, study_of
+from waterjar.view.results import Source, roots_in, study_of
 from waterjar.view.style import axes, figure_of, house_style, labels, marker_styles, stamp
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ NEEDS = ()
 def data(source: Source) -> pd.DataFrame:
     """One row per cell, evaluation set and repeat."""
     study = study_of(source, "last_accuracy shows what was recorded")
-    names, parts = cell_labels(study), []
+    parts = []
     for cell, recorded in study.load("performance").items():
         last = recorded["accuracy"].isel(step=-1).transpose("eval_set", "repeat")
         sets, repeats = last.shape
-        about = {"cell": names[cell], "eval_set": np.repeat(last["eval_set"].values, repeats)}
+        about = {"cell": cell, "eval_set": np.repeat(last["eval_set"].values, repeats)}
         parts.append(pd.DataFrame({**about, "repeat": np.tile(range(repeats), sets), "value": last.values.ravel()}))
     return pd.concat(parts, ignore_index=True)
 

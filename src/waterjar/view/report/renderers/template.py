@@ -33,7 +33,7 @@ from waterjar.view.numbers import listed, no_width, number
 from waterjar.view.report import blocks as b
 from waterjar.view.report.emergent import distrusted
 from waterjar.view.report.renderers.markdown import escape
-from waterjar.view.results import by_cell, cell_labels, dataset_name
+from waterjar.view.results import by_cell, dataset_name
 
 RHO_BANDS = (
     (1.0, "collective worse than best individual (failure)"),
@@ -89,11 +89,9 @@ def render(report: b.Report) -> str:
     robust = dict(by_cell(measured(diagnosis, "robustness", {}))) if "robustness" in diagnosis.results else {}
     sizes = _parameters(diagnosis)
     data = dataset_name(diagnosis.study) or "unnamed data"
-    names = cell_labels(diagnosis.study)
     parts = [f"# {escape(report.title)}", escape(report.lead)]
-    for name, one in by_cell(measured(diagnosis, "collective", {})):
-        cell = names.get(str(one["cell"].values), name)
-        shown = Collective(one, robust.get(name), sizes.get(cell, []), diagnosis.confidence("collective"))
+    for cell, one in by_cell(measured(diagnosis, "collective", {})):
+        shown = Collective(one, robust.get(cell), sizes.get(cell, []), diagnosis.confidence("collective"))
         parts += [f"## Results for {escape(data)}: {escape(cell)}", *shown.parts(diagnosis)]
     parts += [_tables(), f"Made by waterjar {__version__}; root hashes: {', '.join(report.roots) or 'unsealed'}."]
     return "\n\n".join(parts) + "\n"

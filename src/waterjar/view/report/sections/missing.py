@@ -31,7 +31,7 @@ def blocks(model: Model) -> list[Block]:
     lines = []
     for (family, metric, cell), part in model.table.groupby(["family", "metric", "cell"], sort=False):
         for reason, gone in part[part["value"].isna()].groupby("reason", sort=False):
-            lines.append((family, metric, model.names[str(cell)], reason, len(gone), len(part)))
+            lines.append((family, metric, str(cell), reason, len(gone), len(part)))
     if lines:
         made.append(
             Table(

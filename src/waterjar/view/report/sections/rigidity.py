@@ -86,10 +86,10 @@ _CONTROLS = (
 
 
 def _notes(model: Model, result: xr.Dataset) -> list[Block]:
-    notes = zip(*(result[key].values for key in ("name", "baseline_note", "order_note")), strict=True)
+    notes = zip(*(result[key].values for key in ("cell", "baseline_note", "order_note")), strict=True)
     said = [(str(name), str(note)) for name, *of_cell in notes for note in of_cell if note]
     made: list[Block] = [Text("About baselines and tasks:"), Items(tuple(said))] if said else []
-    cells = [str(cell) for cell in result["cell"].values]
+    cells = [str(cell) for cell in result["cell_id"].values]
     told = injected(result, sum(len(entry.seeds) for entry in model.study.entries if entry.cell_id in cells))
     return [*made, Text(told[:1].upper() + told[1:] + ".")]
 

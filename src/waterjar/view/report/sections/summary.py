@@ -121,7 +121,7 @@ def verdicts(result: xr.Dataset, confidence: float) -> Verdicts:
     patterns_seen = seen(result)
     for i in range(result.sizes["cell"]):
         one = result.isel(cell=i)
-        rows.append((one, str(one["name"].values), str(one["pattern"].values), _badge(one, patterns_seen[i])))
+        rows.append((one, str(one["cell"].values), str(one["pattern"].values), _badge(one, patterns_seen[i])))
     rows.sort(key=lambda row: row[2] == patterns.BASELINE)
     counts = {
         int(one[f"{str(one['ad_judged_by'].values) if key == 'ad' else find_metric(key).scalar}_n"].values)
