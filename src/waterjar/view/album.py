@@ -42,6 +42,9 @@ class Page(NamedTuple):
 
 PAGES = (
     Page("learning_curves", "learning_curves"),
+    Page("loss_curves", "learning_curves", {"variable": "loss"}),
+    Page("train_loss_curves", "learning_curves", {"variable": "loss", "group": "train"}),
+    Page("train_accuracy_curves", "learning_curves", {"variable": "accuracy", "group": "train"}),
     Page("task_matrix", "task_matrix"),
     Page("continual_metrics_{dataset}", "metric_traces", {
         "metrics": [
@@ -83,7 +86,13 @@ def album(
         pass
     diagnosis = _measured(source)
     places = folders(diagnosis.study)
-    todo = [(cell, page, kind) for cell in diagnosis.study.cells for page in PAGES for kind in kinds]
+    todo = [
+        (cell, page, kind)
+        for cell in diagnosis.study.cells
+        for page in PAGES
+        if _is_recorded(page, diagnosis.study, cell)
+        for kind in kinds
+    ]
     found: dict[str, Path | str] = {}
     for done, (cell, page, kind) in enumerate(todo):
         dataset, algorithm = places[cell]
@@ -177,6 +186,22 @@ def drawn_formats(analysis: Analysis) -> tuple[str, ...]:
 def not_measured(family: str) -> str:
     """Why a figure of a family that a diagnosis has not is not drawn."""
     return f"{family} was not measured"
+
+
+def _is_recorded(page: Page, study: Study, cell: str) -> bool:
+    """Whether a cell has what a page names of its recorded groups; a loss that was never logged is no missing figure.
+
+    What the page that names nothing shows is not shown twice.
+    """
+    variable = page.settings.get("variable")
+    if variable is None:
+        return True
+    nodes = study.open(study.cells[cell][0]).nodes
+    group = page.settings.get("group", "performance")
+    alone = group == "performance" and not any(
+        f"performance/{name}" in nodes for name in ("accuracy", "macro_accuracy")
+    )
+    return f"{group}/{variable}" in nodes and not alone
 
 
 def _drawn(page: Page, diagnosis: Diagnosis, target: Path) -> Path | str:

@@ -12,11 +12,12 @@ from waterjar.diagnose.robustness import ROBUSTNESS_VARIABLES
 from waterjar.errors import WaterjarError
 from waterjar.view.report import Model, compose, model_of, write
 from waterjar.view.report.blocks import Callout, Chart, Items, Report, Table, Text
-from waterjar.view.report.emergent import judged, sentences
 from waterjar.view.report.formats import format_of
+from waterjar.view.report.leads import robustness
+from waterjar.view.report.leads.collective import judged, sentences
 from waterjar.view.report.renderers.template import RHO_BANDS, TARGETS
 from waterjar.view.report.sections import collective as section
-from waterjar.view.report.sections import robustness
+from waterjar.view.report.sections import robustness as robust_section
 
 SAMPLES, CLASSES = 90, 3
 LABELS = np.arange(SAMPLES) % CLASSES
@@ -65,7 +66,7 @@ def blocks(report: Report, name: str) -> list[object]:
 
 
 def test_what_is_claimed_is_what_intervals_carry(model: Model) -> None:
-    said = {text.partition(" is ")[0].removeprefix("Whether "): text for text in sentences(model)[1:]}
+    said = {text.partition(" is ")[0].removeprefix("Whether "): text for text in sentences(model, brief=False)[1:]}
     assert said["better"].startswith("better is more than its parts: against ")
     assert "interval over 3 seeds; over samples, single networks reach from" in said["better"]
     assert said["same"].startswith(
@@ -122,7 +123,7 @@ def test_tables_hold_streams_and_controls(report: Report) -> None:
 
 
 def test_without_collectives_there_is_no_section_and_no_template(small: Model, tmp_path: Path) -> None:
-    assert section.blocks(small) == [] and robustness.blocks(small) == []
+    assert section.blocks(small) == [] and robust_section.blocks(small) == []
     with pytest.raises(WaterjarError, match="that of collectives, and there is none here"):
         write(compose(small), tmp_path / "x.results.md")
 
@@ -190,7 +191,7 @@ def test_robustness_is_claimed_where_the_interval_carries_it(
     seeds: tuple[int, ...], gain: float, words: str, tmp_path: Path
 ) -> None:
     model = model_of(robust_study(tmp_path / "study", seeds, gain), settings={"collective": {"resamples": 10}})
-    (said,) = robustness.lead(model)
+    (said,) = robustness.sentences(model)
     assert said.startswith(words)
     assert ("of one network: other seeds may differ" in said) == (len(seeds) == 1)
     report = compose(model)
@@ -205,7 +206,7 @@ def test_robustness_is_claimed_where_the_interval_carries_it(
 @pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
 def test_a_model_at_chance_is_not_called_robust(seeds: tuple[int, ...], tmp_path: Path) -> None:
     study = robust_study(tmp_path / "study", seeds, 0.1, clean=0.35)
-    (said,) = robustness.lead(model_of(study, settings={"collective": {"resamples": 10}}))
+    (said,) = robustness.sentences(model_of(study, settings={"collective": {"resamples": 10}}))
     assert said == (
         "trio is not surely above one constant answer (accuracy 0.350, chance 0.333): whether it is more robust than "
         "the matched ensemble cannot be told."
@@ -217,7 +218,7 @@ def test_attacks_that_are_not_to_be_trusted_carry_no_claim(flag: float, trusted:
     model = model_of(
         robust_study(tmp_path / "study", (1, 2, 3), 0.1, flag=flag), settings={"collective": {"resamples": 10}}
     )
-    shifted, attacked = robustness.lead(model)
+    shifted, attacked = robustness.sentences(model)
     assert shifted.startswith("trio is more robust than the matched ensemble under shifts")
     assert attacked.startswith(f"trio is {'' if trusted else 'not shown to be '}more robust than")
     assert ("Attacks on it are not to be trusted (zero gradient share)." in attacked) != trusted

@@ -24,7 +24,7 @@ from waterjar.view.report import Model, compose, write
 from waterjar.view.report.blocks import Callout, Chart, Report, Section, Table, Verdicts
 from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.charts.theme import keys_of
-from waterjar.view.report.headline import headline
+from waterjar.view.report.leads.rigidity import headline
 from waterjar.view.report.renderers import html
 from waterjar.view.report.renderers.latex import render as as_latex
 from waterjar.view.report.renderers.markdown import _grid

@@ -14,6 +14,7 @@ from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.over_seeds import mean_table, recorded_range
 from waterjar.diagnose.training_order import is_visit_of, visit_names_of
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.schema import REASON
 from waterjar.view.curves import (
     FEW_TASKS,
     TaskMarks,
@@ -56,7 +57,7 @@ Styles = Mapping[str, Mapping[str, Any]]
 def data(
     source: Source,
     *,
-    variable: str = "accuracy",
+    variable: str | None = None,
     group: str = "performance",
     eval_sets: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
@@ -67,20 +68,33 @@ def data(
     """One row per cell, evaluation set and step: cell, eval_set, step, train_task, `over`, mean, low, high, n, reason,
     interval.
 
-    `tasks` keeps only steps in which one of them was trained. A task that is trained again is a `train_task` for every
-    visit: "x (2nd time)". Intervals are at the level `confidence`, by default that of the declared tests.
+    `variable` is by default accuracy, or what tells most of what was recorded. `tasks` keeps only steps in which one
+    of them was trained. A task that is trained again is a `train_task` for every visit: "x (2nd time)". Intervals are
+    at the level `confidence`, by default that of the declared tests.
     """
     level = level_of(source) if confidence is None else confidence
     study = study_of(source, "learning_curves shows what was recorded")
     loaded = study.load(group)
+    variable = variable or _usual(loaded)
     parts = [
         _of_cell(cell, dataset, variable, group, eval_sets, tasks, over, band, level)
         for cell, dataset in loaded.items()
     ]
     table = pd.concat(parts, ignore_index=True)
     told = next(iter(loaded.values()))[variable].attrs
-    table.attrs = {"units": told.get("units", "1"), "direction": told.get("direction", "none"), "confidence": level}
+    about = {key: told.get(key, usual) for key, usual in (("units", "1"), ("direction", "none"))}
+    table.attrs = {**about, "variable": variable, "confidence": level}
     return table
+
+
+_USUAL = ("accuracy", "macro_accuracy", "loss")
+
+
+def _usual(loaded: Mapping[str, xr.Dataset]) -> str:
+    """What is shown where nobody names a variable: accuracy, else loss, else the first that is over steps."""
+    recorded = [str(name) for one in loaded.values() for name, array in one.data_vars.items() if "step" in array.dims]
+    able = [name for name in recorded if not name.endswith(REASON)]
+    return next((name for name in (*_USUAL, *able) if name in able), _USUAL[0])
 
 
 def _of_cell(
@@ -130,7 +144,7 @@ def _with_reasons(dataset: xr.Dataset, variable: str) -> tuple[xr.DataArray, xr.
 def learning_curves(
     source: Source,
     *,
-    variable: str = "accuracy",
+    variable: str | None = None,
     group: str = "performance",
     eval_sets: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
@@ -141,14 +155,16 @@ def learning_curves(
 ) -> Figure:
     """Draw `variable` over `over`; the line is the mean over repeats, the band their range (or interval, std).
 
-    Of a study with several evaluation sets, each set has a panel and each cell a line in it, and so it is of one cell
-    with more sets than there are colours; in an `ax` of yours everything is in one. Tasks are parted by dashed lines;
-    `tasks` shows only steps in which one of them was trained.
+    The variable is by default accuracy, or what tells most of what was recorded. Of a study with several evaluation
+    sets, each set has a panel and each cell a line in it, and so it is of one cell with more sets than there are
+    colours; in an `ax` of yours everything is in one. Tasks are parted by dashed lines; `tasks` shows only steps in
+    which one of them was trained.
     """
     with house_style():
         chosen = {"eval_sets": eval_sets, "tasks": tasks}
         table = data(source, variable=variable, group=group, over=over, band=band, confidence=confidence, **chosen)
-        label = variable.replace("_", " ") + axis_end(table.attrs["units"], table.attrs["direction"])
+        what = ("training " if group == "train" else "") + table.attrs["variable"].replace("_", " ")
+        label = what + axis_end(table.attrs["units"], table.attrs["direction"])
         note = band_note(set(table.loc[table["mean"].notna(), "n"]), band, table["interval"], table.attrs["confidence"])
         sets = list(dict.fromkeys(table["eval_set"]))
         first = table[table["eval_set"].isin(sets[:1])]

@@ -128,7 +128,24 @@ class Verdicts:
     caption: str = ""
 
 
-Block = Heading | Text | Items | Callout | Table | Chart | Code | Verdicts
+@dataclass(frozen=True)
+class Picture:
+    """An image from a file, in the page itself."""
+
+    caption: str
+    png: bytes
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """A few images in a row."""
+
+    name: str
+    pictures: tuple[Picture, ...]
+    caption: str
+
+
+Block = Heading | Text | Items | Callout | Table | Chart | Code | Verdicts | Pictures
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from functools import cached_property
 from typing import Any
 
 import pandas as pd
+import xarray as xr
 
 from waterjar.diagnose.analysis import analysis_of
 from waterjar.diagnose.baseline import check_baseline, default_baseline, find_baselines
+from waterjar.diagnose.compare import compare_cells
 from waterjar.diagnose.over_seeds import cells_over_seeds
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
@@ -66,6 +68,7 @@ class Model:
     """figure -> why it has nothing to show of this study."""
     _frames: dict[str, pd.DataFrame] = field(default_factory=dict)
     """What figures hand over, kept: several sections may show it."""
+    _recorded: dict[str, dict[str, xr.Dataset]] = field(default_factory=dict)
 
     def figure_data(self, name: str, **settings: Any) -> pd.DataFrame:
         """The numbers behind a figure of `waterjar.view.figures`; empty where the study has none for it."""
@@ -112,6 +115,29 @@ class Model:
     def baseline(self) -> str:
         """What cells are compared with: as asked for, as declared, or as is usual."""
         return self.diagnosis.analysis.baseline_name or default_baseline(self.study)[0]
+
+    @cached_property
+    def compared(self) -> tuple[pd.DataFrame, str]:
+        """Learners beside the baseline by every metric that matters, as `waterjar compare` tests them; or why not."""
+        if self.diagnosis.analysis.tests is False:
+            return pd.DataFrame(), "the study declares no tests"
+        if len(self.study.cells) < 2:
+            return pd.DataFrame(), "there is one learner"
+        try:
+            table = compare_cells(self.diagnosis, baseline=self.baseline)
+        except WaterjarError as error:
+            return pd.DataFrame(), str(error)
+        shown = dict(zip(self.study.cell_names.values(), self.names.values(), strict=True))
+        return table.assign(**{key: [shown.get(one, one) for one in table[key]] for key in ("group", "baseline")}), ""
+
+    def recorded(self, group: str) -> dict[str, xr.Dataset]:
+        """A recorded group of every cell, read once; empty where no run has it."""
+        if group not in self._recorded:
+            try:
+                self._recorded[group] = self.study.load(group)
+            except WaterjarError:  # none has it, or one cannot be read: what lives of it goes without
+                self._recorded[group] = {}
+        return self._recorded[group]
 
     @property
     def lead(self) -> str | None:

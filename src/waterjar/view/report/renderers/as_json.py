@@ -9,7 +9,7 @@ import pandas as pd
 
 from waterjar._version import __version__
 from waterjar.run.shown import json_text
-from waterjar.view.report.blocks import Block, Chart, Report, Table, Verdicts
+from waterjar.view.report.blocks import Block, Chart, Pictures, Report, Table, Verdicts
 
 
 def render(report: Report) -> str:
@@ -37,6 +37,8 @@ def _block(block: Block) -> dict[str, Any]:
     if isinstance(block, Table):
         told = {key: getattr(block, key) for key in ("name", "title", "caption")}
         return {**kind, **told, "data": records(block.frame)}
+    if isinstance(block, Pictures):
+        return {**kind, "name": block.name, "caption": block.caption, "pictures": [p.caption for p in block.pictures]}
     if isinstance(block, Verdicts):
         return {**kind, "name": block.name, "title": block.title, "data": records(block.frame)}
     return {**kind, **asdict(block)}

@@ -37,6 +37,7 @@ def render(report: b.Report) -> str:
     environment.globals |= {
         "kind": lambda block: type(block).__name__.lower(),
         "alternative": alternative,
+        "base64": lambda data: base64.b64encode(data).decode(),
         "LONG": LONG,
     }
     shown = report.shown

@@ -100,6 +100,8 @@ def _block(block: b.Block, pictures: Mapping[str, str]) -> str:  # noqa: PLR0911
         case b.Table():
             table = _grid(block.columns, block.rows, block.numeric)
             return f"\\subsection*{{{escape(block.title)}}}\n{table}\n\n{escape(block.caption)}".rstrip()
+        case b.Pictures():
+            return f"{escape(block.caption)} In the page: {escape('; '.join(one.caption for one in block.pictures))}."
         case b.Chart():
             if block.name not in pictures:
                 return f"\\subsection*{{{escape(block.title)}}}\n{escape(block.alt)}"

@@ -46,7 +46,7 @@ def _callout(block: b.Callout) -> str:
     return f"> **{escape(block.title)}.** {escape(block.text)}"
 
 
-def _block(block: b.Block, pictures: Mapping[str, str]) -> str:
+def _block(block: b.Block, pictures: Mapping[str, str]) -> str:  # noqa: PLR0911 - one line per kind of block
     match block:
         case b.Heading(text):
             return f"### {escape(text)}"
@@ -71,6 +71,8 @@ def _block(block: b.Block, pictures: Mapping[str, str]) -> str:
             return (
                 f"### {escape(block.title)}\n\n{_grid(block.columns, block.rows)}\n\n{escape(block.caption)}".rstrip()
             )
+        case b.Pictures():
+            return f"{escape(block.caption)} In the page: {escape('; '.join(one.caption for one in block.pictures))}."
         case b.Chart():
             picture = f"![{escape(block.alt, 1000)}]({pictures[block.name]})" if block.name in pictures else ""
             told = picture or escape(block.alt)

@@ -31,7 +31,7 @@ from waterjar.view.figures._collective import (
 )
 from waterjar.view.numbers import listed, no_width, number
 from waterjar.view.report import blocks as b
-from waterjar.view.report.emergent import distrusted
+from waterjar.view.report.leads.collective import distrusted
 from waterjar.view.report.renderers.markdown import escape
 from waterjar.view.results import by_cell, dataset_name
 

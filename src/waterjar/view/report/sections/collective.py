@@ -19,7 +19,7 @@ from waterjar.view.report.charts.bars import bars_panel
 from waterjar.view.report.charts.curves import curve, curves_panel
 from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.charts.theme import QUIET, keys_of, label_names, layout
-from waterjar.view.report.emergent import (
+from waterjar.view.report.leads.collective import (
     ALL_FEATURES,
     CONTROLS,
     end_estimates,
@@ -54,16 +54,11 @@ _SHORT = {
 _SHOWN = {**CONTROLS, ALL_FEATURES: "a linear probe of all streams' features at once"}
 
 
-def lead(model: Model) -> list[str]:
-    """What the first screen says where collectives lead."""
-    return sentences(model, brief=True)
-
-
 def blocks(model: Model) -> list[Block]:
     """Heads that say nothing first, then the finding, controls side by side, streams, and what goes on inside."""
     if FAMILY not in model.diagnosis.results:
         return []
-    said = sentences(model)
+    said = sentences(model, brief=False)
     flagged = any(one.at_chance[0] for one in judged(model))
     made: list[Block] = []
     if flagged:
@@ -103,7 +98,7 @@ def _emergence(model: Model) -> list[Block]:
         f"Bands: {level_words(model, FAMILY)} over seeds, of one seed over samples."
     )
     return [
-        Chart("emergence", about.title, tuple(panels), frame, caption, " ".join(lead(model)), tuple(shown),
+        Chart("emergence", about.title, tuple(panels), frame, caption, " ".join(sentences(model)), tuple(shown),
               figure="emergence")
     ]  # fmt: skip
 

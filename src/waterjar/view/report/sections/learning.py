@@ -1,58 +1,150 @@
-"""How accuracy went up and down over training."""
+"""How accuracy, loss and whatever else was recorded went up and down over training, and where it ended."""
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
+import pandas as pd
+
+from waterjar.diagnose.over_seeds import interval_words
 from waterjar.view import figures
-from waterjar.view.numbers import shorten
-from waterjar.view.report.blocks import Block, Chart
+from waterjar.view.numbers import counted, estimate, number, shorten
+from waterjar.view.report.blocks import Block, Chart, Table
 from waterjar.view.report.charts.curves import last_values, panels_over
 from waterjar.view.report.charts.theme import escape
+from waterjar.view.report.ends import Quantity, ends_of, quantities
 from waterjar.view.report.model import Model
 
 TITLE = "Learning curves"
 ORDER = 30
 _OVER = "total_epoch"
-_VARIABLES = ("accuracy", "macro_accuracy", "loss")
 _FIRST = ("t2_shortcut_normal", "t2_shortcut_masked", "t1_all", "t2_nonshortcut_normal")
 """Evaluation sets of the laboratory that tell most; a study that lacks them shows its own first ones."""
 _MOST = 6
+_ARROWS = {"lower": " ↓", "higher": " ↑"}
+
+
+class _Shown(NamedTuple):
+    """A chart: what of it, and how its figure is called."""
+
+    quantity: Quantity
+    sets: list[str]
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Settings of the figure `learning_curves`."""
+        group = {} if self.quantity.group == "performance" else {"group": self.quantity.group}
+        return {"variable": self.quantity.variable, **group, **({"eval_sets": self.sets} if self.sets else {})}
+
+    @property
+    def name(self) -> str:
+        """Unique in a report."""
+        return f"learning_curves_{self.quantity.group}_{self.quantity.variable}"
 
 
 def blocks(model: Model) -> list[Block]:
-    """One chart: a panel per evaluation set; nothing where nothing was evaluated during training."""
-    chosen = _chosen(model)
-    if chosen is None:
-        return []
-    variable, sets = chosen
-    settings = {"variable": variable, "eval_sets": sets} if sets else {"variable": variable}
-    frame = model.figure_data("learning_curves", **settings)
+    """A chart per quantity, a panel per evaluation set: what was evaluated, then training; and where it ended."""
+    made: list[Block] = []
+    for one in _wanted(model):
+        chart = _chart(model, one, first=not made)
+        made += [] if chart is None else [chart]
+    return [*made, *_ends(model)]
+
+
+def _wanted(model: Model) -> list[_Shown]:
+    """Accuracy by the finest measure that was recorded, losses and what a study declares itself."""
+    found: dict[tuple[str, str], list[Quantity]] = {}
+    for one in quantities(model):
+        found.setdefault((one.group, one.variable), []).append(one)
+    if ("performance", "accuracy") in found:  # macro accuracy tells the same of balanced sets
+        found.pop(("performance", "macro_accuracy"), None)
+    shown = []
+    for several in list(found.values())[:_MOST]:
+        sets = [one.eval_set for one in several if one.eval_set]
+        shown.append(_Shown(several[0], [name for name in _FIRST if name in sets] or sets[:_MOST]))
+    return shown
+
+
+def _chart(model: Model, one: _Shown, *, first: bool) -> Chart | None:
+    frame = model.figure_data("learning_curves", **one.settings)
     if frame.empty:  # some runs lack a set that others have
-        return []
+        return None
     about = figures.describe("learning_curves")
-    word = variable.replace("_", " ")
-    arrow = "↓" if variable == "loss" else "↑"
-    titles = {name: escape(shorten(name, 34)) for name in frame["eval_set"].unique()}
-    return [
-        Chart(
-            name="learning_curves",
-            title=about.title,
-            panels=panels_over(frame, "eval_set", model.keys, over=_OVER, titles=titles, y=f"{word} {arrow}"),
-            frame=frame,
-            caption=about.caption,
-            alt=f"Lines of {word} over epochs, one panel per evaluation set. {last_values(frame, 'eval_set', _OVER)}",
-            keys=tuple(model.keys.values()),
-            figure="learning_curves",
-            settings=settings,
-        )
+    quantity = one.quantity
+    word = quantity.variable.replace("_", " ") if one.sets else quantity.words
+    units = "" if quantity.units in ("1", "") else f" ({quantity.units})"
+    label = f"{word}{units}{_ARROWS.get(quantity.direction, '')}"
+    titles = {name: escape(shorten(name, 34)) if name else escape(word) for name in frame["eval_set"].unique()}
+    left = len(model.recorded(quantity.group)) and len(_sets(model, quantity)) - len(one.sets)
+    more = f" Shown are {len(one.sets)} of {len(one.sets) + left} evaluation sets." if left > 0 and one.sets else ""
+    ends = last_values(frame, "eval_set", _OVER).replace("Last values. : ", "Last values. ")
+    panels = "one panel per evaluation set" if one.sets else "over training"
+    return Chart(
+        name="learning_curves" if first else one.name,
+        title=about.title if first else f"{about.title}: {word}",
+        panels=panels_over(frame, "eval_set", model.keys, over=_OVER, titles=titles, y=label),
+        frame=frame,
+        caption=f"{about.caption if first else 'As above: ' + word + ' over epochs.'}{more}",
+        alt=f"Lines of {word} over epochs, {panels}. {ends}",
+        keys=tuple(model.keys.values()),
+        figure="learning_curves",
+        settings=one.settings,
+    )
+
+
+def _sets(model: Model, quantity: Quantity) -> set[str]:
+    recorded = model.recorded(quantity.group).values()
+    return {str(name) for one in recorded if "eval_set" in one.coords for name in one["eval_set"].values}
+
+
+def _ends(model: Model) -> list[Block]:
+    """Where training ended, and differences to the baseline of what was evaluated."""
+    found = [one for one in ends_of(model) if one.numbers]
+    if not found:
+        return []
+    cells = list(model.names.values())
+    rows, numbers = [], []
+    for ends in found:
+        head = f"{ends.words}{_ARROWS.get(ends.quantity.direction, '')}"
+        against = {one.own.cell: one for one in ends.differences}
+        texts = []
+        for cell in cells:
+            one, other = ends.numbers.get(cell), against.get(cell)
+            if one is None:
+                texts.append("–")
+                continue
+            text = estimate(one.mean, one.low, one.high, one.n) if one.n else f"–\n{one.why}"
+            lacking = f"; {one.why}" if one.n and one.why else ""
+            p = "" if other is None or math.isnan(other.p) else f"; p = {number(other.p)}{' *' * other.significant}"
+            texts.append(text + lacking + p)
+            values = (one.mean, one.low, one.high, one.n, one.interval, one.why, other.p if other else float("nan"))
+            numbers.append((ends.group, ends.quantity.variable, ends.quantity.eval_set, cell, *values))
+        rows.append((head, *texts))
+    columns = [
+        "group",
+        "variable",
+        "eval_set",
+        "cell",
+        "mean",
+        "low",
+        "high",
+        "n",
+        "interval",
+        "missing",
+        "p_corrected",
     ]
-
-
-def _chosen(model: Model) -> tuple[str, list[str]] | None:
-    """The variable and the evaluation sets to show; None where nothing was evaluated."""
-    for variable in _VARIABLES:
-        frame = model.figure_data("learning_curves", variable=variable)
-        if len(frame):
-            known = list(dict.fromkeys(frame["eval_set"]))
-            told = [name for name in _FIRST if name in known] or [name for name in known if name][:_MOST]
-            return variable, told
-    return None
+    frame = pd.DataFrame(numbers, columns=columns)
+    tested = sum(len(one.differences) for one in found)
+    level = model.diagnosis.analysis.confidence
+    caption = (
+        f"Mean over seeds at the last step of each run, with its {interval_words(frame['interval'], level)} and the "
+        "number of seeds. ↑ higher is better, ↓ lower."
+    )
+    if tested:
+        base = model.baseline
+        caption += (
+            f" p: of the difference to the baseline ({base}), seed by seed, corrected over {counted(tested, 'test')}."
+        )
+    numeric = tuple(range(1, len(cells) + 1))
+    return [Table("ends", "Where training ended", ("", *cells), tuple(rows), frame, caption, numeric)]

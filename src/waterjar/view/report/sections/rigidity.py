@@ -19,7 +19,7 @@ from waterjar.view.report.blocks import Block, Chart, Items, Text
 from waterjar.view.report.charts.curves import Curve, curve, curves_panel, last_values
 from waterjar.view.report.charts.matrix import matrix_panel
 from waterjar.view.report.charts.theme import label_names
-from waterjar.view.report.headline import SHORT
+from waterjar.view.report.leads.rigidity import SHORT
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from waterjar.diagnose.compare import compare_cells, main_metrics
 from waterjar.diagnose.over_seeds import interval_words
 from waterjar.diagnose.registry import find_metric
-from waterjar.errors import WaterjarError
 from waterjar.stats.effects import effect_words
 from waterjar.view import figures
 from waterjar.view.figures.correlation_heatmap import could_show
@@ -30,7 +28,7 @@ def blocks(model: Model) -> list[Block]:
     frame = model.figure_data("strategy_comparison") if len(model.study.cells) > 1 else pd.DataFrame()
     correlations = _correlation(model) if tested else []
     if frame.empty:
-        return correlations
+        return [*(_table(model) if len(model.compared[0]) else []), *correlations]
     panels = []
     for metric, part in frame.groupby("metric", sort=False):
         cells = part.drop_duplicates("cell")
@@ -53,7 +51,7 @@ def blocks(model: Model) -> list[Block]:
     if not tested:
         said = "No tests were made, of differences or of correlations: the study declares none (analysis.tests: false)."
         return [Text(said), chart]
-    return [chart, *_table(model, list(frame["metric"].unique())), *correlations]
+    return [chart, *_table(model), *correlations]
 
 
 def _said_of(line: Any) -> str:
@@ -73,14 +71,11 @@ def _alt(frame: pd.DataFrame) -> str:
     return f"Means with intervals per learner and metric. Significant after correction: {told}."
 
 
-def _table(model: Model, names: list[str]) -> list[Block]:
-    try:
-        how = model.diagnosis.analysis.test_settings
-        every = list(dict.fromkeys([*main_metrics(model.diagnosis, how), *names]))  # as `waterjar compare` tests them
-        table = compare_cells(model.diagnosis, every, baseline=model.baseline)
-        table = table[table["metric"].isin(names)].reset_index(drop=True)
-    except WaterjarError as error:
-        return [Text(f"Not compared: {error}.")]
+def _table(model: Model) -> list[Block]:
+    table, why = model.compared
+    if why:
+        return [Text(f"Not compared: {why}.")]
+    how = model.diagnosis.analysis.test_settings
     rows = tuple(_row(line) for line in table.to_dict("records"))
     columns = ("metric", "learner", "mean", "difference", "p", "p corrected", "effect size", "chance of being better")
     tests = table[table["test"] != ""]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-from collections.abc import Callable
 
 import pandas as pd
 import xarray as xr
@@ -16,38 +14,30 @@ from waterjar.view import figures
 from waterjar.view.numbers import (
     counted,
     estimate,
-    estimate_or_reason,
     label,
-    listed,
     no_width,
     number,
     one_line,
-    panel_title,
     size_of,
 )
 from waterjar.view.report.blocks import Block, Callout, Chart, Heading, Items, Text, Verdict, Verdicts
 from waterjar.view.report.charts.estimates import estimates_panel
-from waterjar.view.report.headline import SHORT, headline, seen
+from waterjar.view.report.leads import Told, told
+from waterjar.view.report.leads.rigidity import SHORT, seen
 from waterjar.view.report.model import Model
 
 TITLE = "What was found"
 ORDER = 10
-_MOST = 3
-"""Metrics of a family that the callout names."""
+_MOST = 4
+"""Sentences that stand in the callout."""
 
 
 def blocks(model: Model) -> list[Block]:
-    """The finding of the family that leads, and of rigidity a verdict per learner and the picture of them."""
+    """What every family found, the lead first; and of rigidity a verdict per learner and the picture of them."""
     if not model.study.entries:
         return [_nothing(model)]
-    made: list[Block] = []
+    made = _in_short(told(model))
     result = model.diagnosis.results.get("rigidity")
-    if model.lead == "rigidity" and result is not None:
-        said = headline(result, model.diagnosis.settings("rigidity"))
-        made += [Callout("note", "In short", " ".join(said))] if said else []
-    elif model.lead is not None:
-        told = _lead(model, model.lead)
-        made += _in_short(told) if told else _main_metrics(model, model.lead)
     if result is not None:
         cards = verdicts(result, model.diagnosis.settings("rigidity")["confidence"])
         made += [cards, *_chart(model), Heading("Learner by learner")]
@@ -68,39 +58,19 @@ def _nothing(model: Model) -> Callout:
     )
 
 
-def _lead(model: Model, family: str) -> list[str]:
-    """What the section of the family that leads has to say first, if it has a `lead`; a section goes by its family."""
-    name = f"{__package__}.{family}"
-    found = importlib.import_module(name) if importlib.util.find_spec(name) else None
-    lead: Callable[[Model], list[str]] | None = getattr(found, "lead", None)
-    return [] if lead is None else lead(model)
+def _in_short(found: list[Told]) -> list[Block]:
+    """The first to speak in the callout, the others as a list below it.
 
-
-def _in_short(told: list[str]) -> list[Block]:
-    """Two sentences in the callout; of more the first, and the others as a list below it."""
-    if len(told) <= 2:
-        return [Callout("note", "In short", " ".join(told))]
-    return [Callout("note", "In short", told[0]), Items(tuple(told[1:]))]
-
-
-def _main_metrics(model: Model, family: str) -> list[Block]:
-    """What matters most of a family, over seeds, learner by learner."""
-    names = [name for name in model.diagnosis.main_metrics() if find_metric(name).family == family][:_MOST]
-    known = model.means[model.means["metric"].isin(names) & (model.means["n"] > 0)]
-    alike = known["n"].nunique() == 1  # then n is said once
-    said = []
-    for name in names:
-        metric = model.diagnosis.declared(name)
-        texts = [
-            f"{line.cell} {one_line(estimate_or_reason(line, metric, with_n=not alike))}"
-            for line in known[known["metric"] == name].itertuples()
-        ]
-        title = panel_title(metric)
-        said.append(f"{title[:1].upper()}{title[1:]}: {listed(texts)}.")
-    seeds = f"means of {counted(int(known['n'].iloc[0]), 'seed')}" if alike else "means over seeds"
-    level = interval_words(known["interval"], model.diagnosis.confidence(family))
-    ends = f"({seeds[:1].upper()}{seeds[1:]}, in brackets: {level}.)"
-    return [Callout("note", "In short", " ".join([*said, ends]))] if said else []
+    Where the first has much to say of many learners, its first sentence stands in the callout alone.
+    """
+    if not found:
+        return []
+    first, *others = found
+    ahead = 1 if len(first.sentences) > _MOST else len(first.sentences)
+    items: list[str | tuple[str, str]] = list(first.sentences[ahead:])
+    items += [(one.title, " ".join(one.sentences)) for one in others]
+    callout = Callout("note", "In short", " ".join(first.sentences[:ahead]))
+    return [callout, Items(tuple(items))] if items else [callout]
 
 
 def _unmeasured(model: Model) -> list[Block]:

@@ -66,10 +66,14 @@ def train(
     config: Mapping[str, Any], data: ImageData, path: Path, checkpoints: Path, resources: Mapping[str, Any]
 ) -> Path:
     """Train a run to its end, from its last checkpoint if there is one."""
-    from waterjar.lab.trainer import train as train_run  # noqa: PLC0415 - in the worker
+    from waterjar.lab.pictures import FOLDER, show_images  # noqa: PLC0415 - in the worker
+    from waterjar.lab.trainer import train as train_run  # noqa: PLC0415
 
+    settings = RunConfig.model_validate(dict(config))
+    if not (path.parent / FOLDER).exists():
+        show_images(arrange(data, settings), path.parent / FOLDER, settings.shortcut.mask)
     return train_run(
-        RunConfig.model_validate(dict(config)),
+        settings,
         data,
         path,
         checkpoints=checkpoints,

@@ -15,8 +15,11 @@ from waterjar.diagnose.result import NEVER_REACHED
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.run.schema import REASONS
 from waterjar.view.numbers import listed, number
+from waterjar.view.report.model import Model
 from waterjar.view.style import counted
 
+TITLE = "Rigidity"
+ORDER = 10
 UNMEASURED = "unmeasured"
 """Not a pattern: no seed has any number of the triplet."""
 
@@ -47,6 +50,12 @@ _FOUND = {
     patterns.UNLEARNED: "{who} {have} not learned the shortcut classes, nor has the baseline: there is no verdict",
     UNMEASURED: "{who} {are} not measured: no seed has the numbers of both",
 }
+
+
+def sentences(model: Model) -> list[str]:
+    """What the learners show, and how far all lean on the shortcut; nothing where rigidity was not measured."""
+    result = model.diagnosis.results.get("rigidity")
+    return [] if result is None else headline(result, model.diagnosis.settings("rigidity"))
 
 
 def seen(result: xr.Dataset) -> list[str]:

@@ -20,6 +20,8 @@ from waterjar.view.numbers import counted, listed, number
 from waterjar.view.report.model import Model
 from waterjar.view.results import by_cell
 
+TITLE = "Collectives"
+ORDER = 15
 CONTROLS = {
     "emergence_ratio": "the best stream among the others",
     "emergence_ratio_isolated": "the best stream alone",
@@ -131,11 +133,13 @@ def mean_of(model: Model, metric: str, cell: str) -> Any:
     return rows.iloc[0] if len(rows) and rows["n"].iloc[0] > 0 else None
 
 
-def sentences(model: Model, *, brief: bool = False) -> list[str]:
+def sentences(model: Model, *, brief: bool = True) -> list[str]:
     """What was found of every collective: heads that say nothing come before any number.
 
     `brief`: against the closest control alone.
     """
+    if "collective" not in model.diagnosis.results:
+        return []
     found = judged(model)
     flags = [one for one in found if one.at_chance[0]]
     said = []

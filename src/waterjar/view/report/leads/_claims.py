@@ -1,0 +1,177 @@
+"""What may be claimed: a learner's mean with its interval, and its difference to the baseline with its p."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from waterjar.diagnose.over_seeds import OverSeeds, over_seeds
+from waterjar.view.numbers import counted, listed, no_width, number
+from waterjar.view.report.model import Model
+
+FEW = 3
+"""Learners up to which each has its own words; of more the ends are named, and the rest is counted."""
+Write = Callable[[float], str]
+"""How a number is written."""
+
+
+class Mean(NamedTuple):
+    """A number over seeds."""
+
+    cell: str
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def above(self) -> float:
+        """Below this its mean is not, as far as seeds tell; of one seed the value itself."""
+        return self.mean if math.isnan(self.low) else self.low
+
+    @property
+    def below(self) -> float:
+        """Above this its mean is not, as far as seeds tell; of one seed the value itself."""
+        return self.mean if math.isnan(self.high) else self.high
+
+
+class Difference(NamedTuple):
+    """A learner less its baseline."""
+
+    own: Mean
+    other: Mean
+    mean: float
+    low: float
+    high: float
+    n: int
+    p: float
+    """Corrected over all that `waterjar compare` tests."""
+    significant: bool
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the difference is shown to have that sign, else 0.
+
+        All seeds may differ by the same amount: a t test has no scale then, and an interval of no width is clear of 0.
+        """
+        alike = self.n > 1 and math.isnan(self.p) and no_width(self.low, self.high, 1.0)
+        clear = self.significant or (alike and abs(self.mean) > 1e-12)
+        return (1 if self.mean > 0 else -1) if clear else 0
+
+
+def means_of(model: Model, metric: str) -> list[Mean]:
+    """Every learner that has a value of a metric."""
+    rows = model.means[(model.means["metric"] == metric) & (model.means["n"] > 0)]
+    return [Mean(str(one.cell), one.mean, one.low, one.high, int(one.n)) for one in rows.itertuples()]
+
+
+def differences_of(model: Model, metric: str) -> list[Difference]:
+    """Every learner beside its baseline, as `waterjar compare` has them; none where nothing is tested."""
+    table, _ = model.compared
+    known = {one.cell: one for one in means_of(model, metric)}
+    found = []
+    for line in table[table["metric"] == metric].itertuples() if len(table) else ():
+        pair = known.get(str(line.group)), known.get(str(line.baseline))
+        if line.is_baseline or pair[0] is None or pair[1] is None or not line.n_compared:
+            continue
+        bounds = line.difference, line.difference_low, line.difference_high
+        found.append(Difference(pair[0], pair[1], *bounds, int(line.n_compared), line.p_corrected, line.significant))
+    return found
+
+
+def moved(before: Sequence[float], after: Sequence[float], confidence: float) -> tuple[OverSeeds, int]:
+    """The change of every seed over seeds, and its sign where seeds show it: 1, -1, or 0."""
+    change = [b - a for a, b in zip(before, after, strict=True)]
+    found = over_seeds(change, None, confidence)
+    if found.n < 2:
+        return found, 0
+    return found, (found.low > 0) - (found.high < 0)
+
+
+def written(one: Mean, write: Write = number, unit: str = "") -> str:
+    """A mean and its interval: "0.20 [0.19, 0.21]"; where all seeds agree, or there is one, the number alone.
+
+    >>> written(Mean("a", 0.2, 0.1, 0.3, 3)), written(Mean("a", 0.2, 0.2, 0.2, 3)), percent(Mean("a", 0.2, 0.1, 0.3, 3))
+    ('0.200 [0.100, 0.300]', '0.200', '20 % [10, 30]')
+    """
+    if math.isnan(one.low) or no_width(one.low, one.high, 1.0):
+        return f"{write(one.mean)}{unit}"
+    return f"{write(one.mean)}{unit} [{write(one.low)}, {write(one.high)}]"
+
+
+def percent(one: Mean) -> str:
+    """A share and its interval in per cent."""
+    return written(one, hundredths, " %")
+
+
+def hundredths(value: float) -> str:
+    """A share in per cent, without the sign.
+
+    >>> hundredths(0.974), hundredths(0.0041), hundredths(-0.2)
+    ('97', '0.41', '−20')
+    """
+    few = abs(value) < 0.095
+    return (f"{100 * value:.2g}" if few else f"{100 * value:.0f}").replace("-", "−")
+
+
+def row(parts: Sequence[str]) -> str:
+    """Phrases in a row, as they are: "a, b and c"."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def seeds_of(lines: Sequence[Mean] | Sequence[Difference]) -> str:
+    """How many seeds numbers rest on: "3 seeds", "2 to 3 seeds"."""
+    counts = sorted({line.n for line in lines})
+    return counted(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+
+
+def sure(one: Difference, write: Write = number) -> str:
+    """A difference with its interval, its p and its seeds, for brackets."""
+    said = f"difference {written(Mean('', one.mean, one.low, one.high, one.n), write)}"
+    if not math.isnan(one.p):
+        said += f", p = {number(one.p)}"
+    elif one.n > 1:
+        said += ", the same in every seed"
+    return f"{said}, {counted(one.n, 'seed')}"
+
+
+def against(
+    found: Sequence[Difference],
+    words: tuple[str, str, str],
+    *,
+    lower_is_better: bool,
+    plural: tuple[str, str],
+    write: Write = number,
+) -> str:
+    """Learners against their baseline in a sentence: (better, worse, equal), such as "forgets less than".
+
+    `plural` says the first two of several learners. Of more than a few the best and the worst are named.
+    """
+    if not found:
+        return ""
+    better = -1 if lower_is_better else 1
+    if len(found) <= FEW:
+        return "; ".join(_one(one, words, better, write) for one in found) + "."
+    bases = listed(dict.fromkeys(one.other.cell for one in found), 2)
+    groups = [[one for one in found if one.sign == sign] for sign in (better, -better, 0)]
+    said = [f"{len(part)} {word}" for part, word in zip(groups, plural, strict=False) if part]
+    said += [f"{len(groups[2])} {'is' if len(groups[2]) == 1 else 'are'} not settled"] if groups[2] else []
+    ends = sorted(found, key=lambda one: one.own.mean, reverse=not lower_is_better)
+    best, worst = (f"{one.own.cell} ({written(one.own, write)}; {sure(one, write)})" for one in (ends[0], ends[-1]))
+    base = written(found[0].other, write)
+    return (
+        f"Of {len(found)} learners compared with {bases} ({base}), {row(said)}. The best is {best}, the worst {worst}."
+    )
+
+
+def _one(one: Difference, words: tuple[str, str, str], better: int, write: Write) -> str:
+    own, other = written(one.own, write), written(one.other, write)
+    name, base = one.own.cell, one.other.cell
+    if one.n < 2:
+        return f"With one seed, {name} {words[2]} {own}, {base} {other}; what other seeds would give is not known"
+    if one.sign == 0:
+        open_end = f"is not settled by {counted(one.n, 'seed')}"
+        return f"Whether {name} {words[0]} {base} {open_end}: {own} against {other} ({sure(one, write)})"
+    verb = words[0] if one.sign == better else words[1]
+    return f"{name} {verb} {base}: {own} against {other} ({sure(one, write)})"

@@ -1,0 +1,162 @@
+"""A metric over training, seed by seed: from where to where it went, and whether that came before accuracy fell.
+
+Half-way is the first snapshot at which a metric has moved by half of what separates its last snapshot from its first
+one; of accuracy (the mean over the tasks trained so far), the first one behind its highest value at which half of what
+it then loses is lost. Both are read at the epochs of the snapshots, so that neither is favoured by a finer grid.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from waterjar.diagnose.over_seeds import OverSeeds, over_seeds
+from waterjar.diagnose.registry import find_metric
+from waterjar.view.report.leads._claims import Mean, moved
+from waterjar.view.report.model import Model
+from waterjar.view.results import by_cell
+
+Floats = NDArray[np.float64]
+_ACCURACIES = ("accuracy", "macro_accuracy", "task_accuracy")
+
+
+class Course(NamedTuple):
+    """A metric of one learner over training."""
+
+    cell: str
+    layer: str
+    begin: Mean
+    end: Mean
+    sign: int
+    """1 where it rose, -1 where it fell, 0 where seeds do not settle it."""
+    first_epoch: float
+    half: Floats
+    """(seed,): the epoch of half-way; NaN where it never moved."""
+    values: Floats
+    """(seed, snapshot)"""
+    epochs: Floats
+
+
+class Order(NamedTuple):
+    """Which came first, over seeds."""
+
+    metric: float
+    """Epoch of half-way, mean over the seeds that have both."""
+    accuracy: float
+    lead: OverSeeds
+    """How many epochs the metric was earlier."""
+    sign: int
+    """1 where the metric came first, -1 where accuracy did, 0 where seeds do not settle it."""
+
+
+def course(model: Model, family: str, metric: str, cell: str) -> Course | None:
+    """A metric of a cell's last layer that has values; None without any at two snapshots."""
+    for key, one in ((str(one["cell"].values), one) for _, one in by_cell(model.diagnosis.results[family])):
+        if model.names[key] == cell and metric in one:
+            return _course(model, family, metric, cell, one)
+    return None
+
+
+def _course(model: Model, family: str, metric: str, cell: str, one: xr.Dataset) -> Course | None:
+    values, layer = _last_layer(one[metric], one)
+    there = np.isfinite(values)
+    seeds = there.sum(axis=1) > 1
+    epochs = one["total_epoch"].values.astype(float)
+    if not seeds.any() or not np.isfinite(epochs).any():
+        return None
+    values, there = values[seeds], there[seeds]
+    first, last = there.argmax(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
+    rows = np.arange(len(values))
+    ends = values[rows, first], values[rows, last]
+    level, bounding = model.diagnosis.confidence(family), find_metric(metric).bounding
+    begin, end = (_mean(cell, over_seeds(part, None, level, **bounding)) for part in ends)
+    _, sign = moved(ends[0].tolist(), ends[1].tolist(), level)
+    half = np.array([_half_way(row, epochs, a, b) for row, a, b in zip(values, *ends, strict=True)])
+    return Course(cell, layer, begin, end, sign, float(np.nanmin(epochs[first])), half, values, epochs)
+
+
+def _last_layer(array: xr.DataArray, one: xr.Dataset) -> tuple[Floats, str]:
+    """(repeat, snapshot) of the last layer with a value, and its name."""
+    if "layer" not in array.dims:
+        return array.transpose("repeat", "snapshot").values.astype(float), ""
+    values = array.transpose("layer", "repeat", "snapshot").values.astype(float)
+    able = np.flatnonzero(np.isfinite(values).any(axis=(1, 2)))
+    if not able.size:
+        return np.full(values.shape[1:], np.nan), ""
+    return values[able[-1]], str(one["layer"].values[able[-1]])
+
+
+def _mean(cell: str, found: OverSeeds) -> Mean:
+    return Mean(cell, found.mean, found.low, found.high, found.n)
+
+
+def _half_way(row: Floats, epochs: Floats, first: float, last: float) -> float:
+    """The epoch at which half of the way is gone."""
+    if first == last:
+        return math.nan
+    way = (row - first) / (last - first)
+    return _first(np.nan_to_num(way, nan=-math.inf) >= 0.5, epochs)
+
+
+def _first(reached: Any, epochs: Floats) -> float:
+    places = np.flatnonzero(reached)
+    return float(epochs[places[0]]) if places.size else math.nan
+
+
+def accuracy_half_lost(model: Model, cell: str, epochs: Floats) -> tuple[Floats, Floats]:
+    """(seed,): the epoch at which accuracy has lost half of what it loses in all, and how much that is.
+
+    NaN where there is no accuracy, or none is lost.
+    """
+    key = next(key for key, name in model.names.items() if name == cell)
+    steps = model.recorded("performance").get(key)
+    variable = next((name for name in _ACCURACIES if steps is not None and name in steps), None)
+    if steps is None or variable is None:
+        return np.full(0, np.nan), np.full(0, np.nan)
+    curve = _so_far(steps, variable)
+    at = steps["total_epoch"].values.astype(float)
+    places = [int(np.flatnonzero(at == epoch)[-1]) for epoch in epochs if (at == epoch).any()]
+    shown, when = curve[:, places], at[places]
+    halves, drops = [], []
+    for row in shown:
+        known = np.isfinite(row)
+        if known.sum() < 2:
+            halves.append(math.nan)
+            drops.append(math.nan)
+            continue
+        peak = int(np.nanargmax(row))
+        drop = float(row[peak] - row[known][-1])
+        fallen = np.nan_to_num(row, nan=math.inf) <= row[peak] - drop / 2
+        fallen[: peak + 1] = False
+        drops.append(drop)
+        halves.append(_first(fallen, when) if drop > 0 else math.nan)
+    return np.array(halves), np.array(drops)
+
+
+def _so_far(steps: xr.Dataset, variable: str) -> Floats:
+    """(repeat, step): mean over the evaluation sets of the tasks trained so far; over all where none has a task."""
+    values = steps[variable].transpose("repeat", "eval_set", "step").values.astype(float)
+    index, own = steps["train_task_index"].values, steps["eval_task"].values
+    seen = np.array([np.isin(own, index[: i + 1]) & (own >= 0) for i in range(len(index))]).T
+    seen |= ~seen.any(axis=0)  # joint training, or sets of no task: all count
+    counted = np.where(seen, values, 0.0).sum(axis=1)
+    mean: Floats = counted / seen.sum(axis=0)
+    return mean
+
+
+def which_first(model: Model, one: Course, family: str) -> Order | None:
+    """Whether a metric moved before accuracy fell; None where either did not, as far as seeds show."""
+    halves, drops = accuracy_half_lost(model, one.cell, one.epochs)
+    if not one.sign or len(halves) != len(one.half):
+        return None
+    level = model.diagnosis.confidence(family)
+    fall = over_seeds(drops, None, level)
+    both = np.isfinite(halves) & np.isfinite(one.half)
+    if fall.n < 2 or not fall.low > 0 or both.sum() < 2:
+        return None
+    lead, sign = moved(one.half[both].tolist(), halves[both].tolist(), level)
+    return Order(float(one.half[both].mean()), float(halves[both].mean()), lead, sign)

@@ -1,0 +1,92 @@
+"""Who forgets less, and who is better over all tasks at the end."""
+
+from __future__ import annotations
+
+from waterjar.view.numbers import counted, listed
+from waterjar.view.report.leads._claims import (
+    FEW,
+    Mean,
+    against,
+    differences_of,
+    means_of,
+    row,
+    seeds_of,
+    written,
+)
+from waterjar.view.report.leads._learned import learning, nobody_learned
+from waterjar.view.report.model import Model
+
+TITLE = "Forgetting"
+ORDER = 20
+_FORGETTING, _ENDING = "forgetting", "average_accuracy"
+
+
+def sentences(model: Model) -> list[str]:
+    """What is lost of earlier tasks, and what is left of all; nothing where nobody learned."""
+    if "continual" not in model.diagnosis.results or nobody_learned(model):
+        return []
+    lost = {one.accuracy.cell for one in learning(model) if one.at_chance}
+    return [text for text in (_forgetting(model, lost), _ending(model)) if text]
+
+
+def _losses(model: Model) -> bool:
+    return model.diagnosis.settings("continual").get("metric_type") == "loss"
+
+
+def _forgetting(model: Model, unlearned: set[str]) -> str:
+    """Learners that never learned have nothing to forget, and are left out."""
+    what = (
+        "by how much the loss on an earlier task rises from its lowest to the end of training"
+        if _losses(model)
+        else "the accuracy on an earlier task that is lost from its best to the end of training"
+    )
+    found = [one for one in differences_of(model, _FORGETTING) if not {one.own.cell, one.other.cell} & unlearned]
+    if found:
+        words = "forgets less than", "forgets more than", "forgets"
+        many = "forget less", "forget more"
+        said = against(found, words, lower_is_better=True, plural=many)
+        return f"{said} (Forgetting: {what}, mean over earlier tasks.)"
+    return _alone([one for one in means_of(model, _FORGETTING) if one.cell not in unlearned], what)
+
+
+def _alone(lines: list[Mean], what: str) -> str:
+    """Learners that are compared with nobody."""
+    if not lines:
+        return ""
+    if len(lines) > FEW:
+        ends = sorted(lines, key=lambda one: one.mean)
+        told = [f"from {written(ends[0])} ({ends[0].cell}) to {written(ends[-1])} ({ends[-1].cell})"]
+    else:
+        told = [f"{written(one)} in {one.cell}" for one in lines]
+    clear = [one for one in lines if one.n > 1 and one.low > 0]
+    who = listed([one.cell for one in clear], FEW)
+    verb = "forgets" if len(clear) == 1 else "forget"
+    begin = f"{who} {verb}" if clear else "Nobody is shown to forget"
+    if min(one.n for one in lines) < 2:
+        begin = "What other seeds would forget is not known"
+    return f"{begin}: {what}, mean over earlier tasks, is {row(told)} ({seeds_of(lines)})."
+
+
+def _ending(model: Model) -> str:
+    """All tasks together at the end: against the baseline, or alone."""
+    metric = model.diagnosis.declared(_ENDING)
+    losses = metric.direction == "lower"
+    what = "loss" if losses else "accuracy"
+    tasks = int(model.diagnosis.results["continual"]["n_tasks"].max())
+    where = f"over all {counted(tasks, 'task')}" if tasks > 1 else ""
+    where = f"At the end of training, {where}".rstrip(", ") if where else "At the end of training"
+    found = differences_of(model, _ENDING)
+    if found:
+        ends = ("lower", "higher") if losses else ("higher", "lower")
+        words = f"has a {ends[0]} {what} than", f"has a {ends[1]} {what} than", f"has {what}"
+        many = f"have a {ends[0]} {what}", f"have a {ends[1]} {what}"
+        said = against(found, words, lower_is_better=losses, plural=many)
+        return f"{where}, {said.replace('Of ', 'of ', 1) if said.startswith('Of ') else said}"
+    lines = means_of(model, _ENDING)
+    if not lines:
+        return ""
+    if len(lines) > FEW:
+        ordered = sorted(lines, key=lambda one: one.mean, reverse=not losses)
+        best, worst = (f"{written(one)} ({one.cell})" for one in (ordered[0], ordered[-1]))
+        return f"{where}, {what} reaches from {worst} to {best} ({seeds_of(lines)})."
+    return f"{where}, {what} is {row([f'{written(one)} in {one.cell}' for one in lines])} ({seeds_of(lines)})."
