@@ -59,16 +59,16 @@ bench: $(VENV)/.dev
 catalogue: $(VENV)/.dev
 	$(BIN)/python -m waterjar.diagnose.catalogue docs/metrics.md
 
-# Kill tests and whole experiments: minutes.
+# Kill tests and whole experiments: minutes. With one thread of BLAS, as workers have: the last bits hang on how many.
 slow: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m slow
+	HYPOTHESIS_PROFILE=explore $(ENVIRONMENT) $(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 # Against foreign reference implementations. torchattacks asks for a requests of 2021, which nothing else here can have:
 # it comes without what it asks for.
 oracle: $(VENV)/.dev
 	$(PIP) --editable '.[oracle]'
 	$(PIP) --no-deps torchattacks==3.5.1
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m oracle
+	HYPOTHESIS_PROFILE=explore $(ENVIRONMENT) $(BIN)/python -m pytest -m oracle
 
 # The core alone, in an environment of its own: it must install and work without torch and matplotlib.
 core: | $(VENV)-core/bin/python
