@@ -163,16 +163,18 @@ def as_plain(found: Iterable[Feed]) -> list[dict[str, Any]]:
     return [{**asdict(one), "lacks": [asdict(lack) for lack in one.lacks]} for one in found]
 
 
-def lines_of(feed: Feed, path: object, *, brief_only: bool = False) -> list[str]:
-    """What a family lacks, a line each: what, and what would change it."""
+def lines_of(feed: Feed, path: object, *, telling: bool = False, named: bool = True) -> list[str]:
+    """What a family lacks, a line each: what, and what would change it; of a family that is fed the `telling` alone."""
     lines = []
     for one in feed.lacks:
-        if brief_only and feed.feeds and not one.is_telling:
+        if telling and not one.is_telling:
             continue
-        names = f" without {_few(one.metrics)}" if one.metrics and feed.feeds else ""
+        whose = [feed.family] if named else []
+        whose += [f"without {_few(one.metrics)}"] if one.metrics and feed.feeds else []
         now = f"waterjar annotate {visible(str(path))} {one.annotate}" if one.annotate else ""
         cures = " | now: ".join(part for part in (one.line, now) if part)
-        lines.append(visible(f"{feed.family}{names}: {one.what}" + (f" -> {cures}" if cures else "")))
+        who = f"{' '.join(whose)}: " if whose else ""
+        lines.append(visible(f"{who}{one.what}" + (f" -> {cures}" if cures else "")))
     return lines
 
 
@@ -185,7 +187,7 @@ def summary(run: Run) -> str:
     """What is said when a run is closed: what it feeds, and what would change it where it feeds nothing."""
     found = feeds(run)
     able = [one.family for one in found if one.feeds]
-    lines = [f"can be measured: {', '.join(able) or 'nothing'}"]
-    lines += [line for one in found if one.feeds for line in lines_of(one, run.path, brief_only=True)[:1]]
-    lines += [line for one in found if not one.feeds for line in lines_of(one, run.path)[:1]]
-    return "\n".join(f"  {brief(line, 300)}" for line in lines)
+    lines = [line for one in found if one.feeds for line in lines_of(one, "RUN", telling=True)[:1]]
+    lines += [line for one in found if not one.feeds for line in lines_of(one, "RUN")[:1]]
+    first = f"can be measured: {', '.join(able) or 'nothing'}{'. What is lacking:' if lines else ''}"
+    return "\n".join([first, *(f"  {brief(line, 300)}" for line in lines)])
