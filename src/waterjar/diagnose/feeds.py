@@ -107,7 +107,7 @@ def _lacks(family: Family, run: Run, declared: Mapping[str, Any]) -> Iterator[La
     told = {name for one in own for name in one.metrics or ()}
     without: dict[tuple[str, ...], list[str]] = {}
     for name, metric in metrics.items():
-        needs = tuple(need for need in metric.needs if not _there(run, need))
+        needs = tuple(need for need in metric.needs if not _chosen(family, need) and not _there(run, need))
         if needs and name not in told:
             without.setdefault(needs, []).append(name)
     if sum(map(len, without.values())) == len(metrics) and without:
@@ -118,6 +118,11 @@ def _lacks(family: Family, run: Run, declared: Mapping[str, Any]) -> Iterator[La
     seeds = [name for name, one in metrics.items() if one.between_seeds and name not in told]
     if seeds and len(run.seeds) == 1:
         yield Lack(f"{_few(seeds)} compare seeds", "record another seed of the same settings", (), is_telling=False)
+
+
+def _chosen(family: Family, need: str) -> bool:
+    """Whether settings choose what is read in the place of a need, so that the family's own rule has to tell it."""
+    return family.feeds is not None and "performance" in family.needs and need.startswith(_PER_EVAL_SET)
 
 
 def _there(run: Run, need: str) -> bool:
