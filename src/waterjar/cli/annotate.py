@@ -21,9 +21,9 @@ def command(
         list[str] | None, typer.Option(help="EVAL_SET=TASK: the task that an eval set belongs to; repeat it.")
     ] = None,
     chance: Annotated[
-        list[str] | None, typer.Option(help="Accuracy of guessing, such as 0.1; or TASK=0.1 for every task.")
+        list[str] | None, typer.Option(help="Accuracy of guessing: 0.1, or TASK=0.1 for every task; repeat it.")
     ] = None,
-    classes: Annotated[str | None, typer.Option(help="Names of the classes, such as cat,dog,owl.")] = None,
+    classes: Annotated[str | None, typer.Option(help="Names of the classes: a,b,c.")] = None,
     probe_labels: Annotated[
         Path | None, typer.Option(help="A .npy file: labels (eval_set, sample) or (repeat, eval_set, sample).")
     ] = None,

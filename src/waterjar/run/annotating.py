@@ -52,6 +52,8 @@ def annotate(
     remove : parts to take away before, by these names; "all" takes everything away.
     """
     gone = _parts(remove)
+    if not runs and not gone:
+        raise WaterjarError(f"{folder} holds no runs: there is nothing to annotate")
     before = {} if gone == set(PARTS) else _before(folder, gone)
     new: dict[str, Any] = {}
     if eval_task is not None:
