@@ -206,7 +206,7 @@ class TestAtTheEnd:
                 recorder.log(epoch=0, train_task="A", performance={"accuracy": [0.5]})
         out, err = capsys.readouterr()
         lines = err.splitlines()
-        assert out == "" and lines[0].startswith(f"{paths[0]}: sealed; can be measured: nothing. What is lacking:")
+        assert out == "" and lines[0].startswith(f"{paths[0]}: sealed; can be measured: nothing. To know:")
         assert any("continual: no eval set belongs to a task" in line and "--eval-task a=A" in line for line in lines)
         assert lines[-1].endswith("sealed; as the run before") and "\\x1b" in lines[-1] and "\x1b" not in err
         assert len(lines) <= 12 and max(map(len, lines)) < 400
@@ -296,3 +296,10 @@ def test_rigidity_without_a_control_and_with_sets_of_other_names(tmp_path: Path)
     other = {"normal": "seen", "masked": "hidden", "validation": "held_out"}
     assert study("other", list(other.values()), {"eval_sets": other})["rigidity"].feeds
     assert not study("unnamed", list(other.values()), {})["rigidity"].feeds
+
+
+def test_training_that_is_not_as_declared_is_told(tmp_path: Path) -> None:
+    order = summary(waterjar.open_run(record(tmp_path / "order", trained=("B", "A"))))
+    assert "trained in the order B, A, declared as A, B: the recorded order counts" in order
+    assert "never trained: B" in summary(waterjar.open_run(record(tmp_path / "never", trained=("A",))))
+    assert "trained" not in summary(waterjar.open_run(record(tmp_path / "usual"))).splitlines()[1]

@@ -183,6 +183,18 @@ def lines_of(feed: Feed, path: object, *, telling: bool = False, named: bool = T
     return lines
 
 
+def _of_training(run: Run) -> list[str]:
+    """What is to be said where tasks were not trained as declared; this reads the few numbers that say it."""
+    from waterjar.diagnose.training_order import order_note  # noqa: PLC0415 - of the summary alone
+    from waterjar.run.visits import visits_by_step  # noqa: PLC0415
+
+    trained, tasks = list(dict(visits_by_step(run).values()).values()), run.attributes["tasks"]
+    never = [task for place, task in enumerate(tasks) if place not in trained and -1 not in trained and trained]
+    said = [order_note([task for task in trained if task >= 0], tasks)]
+    said += [f"never trained: {', '.join(never)} (log(train_task=...))"] if never else []
+    return [visible(one) for one in said if one]
+
+
 def _few(names: Sequence[str], most: int = 3) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
@@ -194,5 +206,6 @@ def summary(run: Run) -> str:
     able = [one.family for one in found if one.feeds]
     lines = [line for one in found if one.feeds for line in lines_of(one, "RUN", telling=True)[:1]]
     lines += [line for one in found if not one.feeds for line in lines_of(one, "RUN")[:1]]
-    first = f"can be measured: {', '.join(able) or 'nothing'}{'. What is lacking:' if lines else ''}"
+    lines = [*_of_training(run), *lines]
+    first = f"can be measured: {', '.join(able) or 'nothing'}{'. To know:' if lines else ''}"
     return "\n".join([first, *(f"  {brief(line, 300)}" for line in lines)])
