@@ -26,6 +26,24 @@ def test_the_lines_in_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert waterjar.verify(run.path).state == "sealed"
 
 
+@pytest.mark.torch
+def test_the_continual_loop_in_the_docs_feeds_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from waterjar.diagnose.feeds import feeds
+    from waterjar.diagnose.study import diagnose
+
+    blocks = re.findall(r"```python\n(.*?)```", (HOME / "docs/runs.md").read_text(), re.S)
+    (code,) = [block for block in blocks if "import torch" in block]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "runs.md", "exec"), {})
+    said = {one.family: one for one in feeds(waterjar.open_run(tmp_path / "runs" / "naive-0"))}
+    assert {name for name, one in said.items() if one.feeds} == {"continual", "cost", "drift", "geometry", "plasticity"}
+    assert all(one.metrics is None or not one.is_telling for feed in said.values() for one in feed.lacks)
+    found = diagnose(waterjar.open_study(tmp_path / "runs"), families=["continual", "plasticity"])
+    values = found.table(["average_accuracy", "forgetting", "remembering", "backward_transfer", "effective_rank"])
+    assert values["value"].notna().all()
+
+
 def test_every_picture_and_page_named_in_the_readme_exists() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", (HOME / "README.md").read_text()):
         assert (HOME / target).exists(), target

@@ -64,7 +64,8 @@ def command(
         print_json(found.plain(rows))
     elif as_csv:
         warn(found)
-        roots = [found.roots[cell, seed] for cell, seed in zip(rows.cell_id, rows.seed, strict=True)]
+        known = found.roots
+        roots = [known[cell, seed] for cell, seed in zip(rows.cell_id, rows.seed, strict=True)]
         from waterjar.view.report.tables import csv_text  # noqa: PLC0415
 
         sys.stdout.write(csv_text(rows.assign(root=roots)))

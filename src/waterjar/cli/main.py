@@ -12,6 +12,7 @@ import typer
 
 from waterjar._version import __version__
 from waterjar.cli import (
+    annotate,
     compare,
     diagnose,
     doctor,
@@ -44,6 +45,7 @@ for module in (
     run,
     ls,
     show,
+    annotate,
     diagnose,
     compare,
     sensitivity,

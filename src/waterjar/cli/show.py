@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+from waterjar.run.annotations import told
 from waterjar.run.shown import shown_settings
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ NAME = "show"
 
 def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJson = False) -> None:
     """Show what a run is, where it comes from, what it holds and where it ended."""
+    from waterjar.diagnose.feeds import feeds, lines_of  # noqa: PLC0415
     from waterjar.run.reader import open_run  # noqa: PLC0415 - not for --help
     from waterjar.run.study import flat  # noqa: PLC0415
 
@@ -38,20 +41,34 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
             row(head, f"{key}.{part}", value)
     for key, value in flat(facts["config"]).items():
         row(head, f"config.{key}", value)
+    for key, value in (facts["annotations"] or {}).items():
+        row(head, f"annotated.{key}", value)
     for key, value in flat({"session": facts["provenance"]["sessions"][-1]}).items():
         row(head, key, value)
     arrays = table("arrays", ["array", "dimensions", "dtype", "units", "direction"])
     for array in facts["arrays"]:
         sizes = ", ".join(f"{dim}={size}" for dim, size in array["dims"].items())
         row(arrays, array["name"], sizes, array["dtype"], array["units"] or "–", array["direction"] or "–")
+    fed = table("what it can feed", ["family", "", "what is lacking, and what would change it"])
+    for one in feeds(run):
+        row(fed, one.family, "yes" if one.feeds else "no", "\n".join(lines_of(one, path, named=False)) or "–")
     at_end = facts["performance"]
     last = table(f"performance at step {at_end['step']}", ["eval_set", *at_end["variables"]])
     for name, values in at_end["last"].items():
         row(last, name, *("–" if v is None else f"{v:.4f}" for v in values))
-    print_rich(head, arrays, *([last] if at_end["last"] else []))
+    print_rich(head, arrays, fed, *([last] if at_end["last"] else []))
+
+
+def _annotations(run: Run) -> dict[str, str] | None:
+    """What was added to it afterwards, and the hash of the file that says it; None where nothing was."""
+    if run.annotations is None:
+        return None
+    return {**json.loads(told(run.annotations)), "sha256": run.annotations.digest}
 
 
 def _facts(run: Run) -> dict[str, Any]:
+    from waterjar.diagnose.feeds import as_plain, feeds  # noqa: PLC0415
+
     arrays = [
         {
             "name": name,
@@ -72,6 +89,8 @@ def _facts(run: Run) -> dict[str, Any]:
         "schema": run.attributes["waterjar_schema"],
         **{key: run.attributes.get(key) for key in ("source", "migrated_from")},
         "provenance": run.attributes["provenance"],
+        "annotations": _annotations(run),
+        "feeds": as_plain(feeds(run)),
         "arrays": arrays,
         "performance": _last_performance(run),
     }

@@ -95,8 +95,23 @@ def _plain(result: Verification, signed: Signature) -> dict[str, Any]:
         "files": result.files,
         "problems": [{"kind": p.kind, "file": p.file, "array": p.array, "chunk": p.chunk} for p in result.problems],
         "extra": result.extra,
+        "annotations": _annotations(result.path)[0],
         "signature": {"state": signed.state, "key": signed.key, "signer": signed.signer, "reason": signed.reason},
     }
+
+
+def _annotations(run: Path) -> tuple[dict[str, Any] | None, str]:
+    """What was annotated beside the seal, and in words; damage of the file is told, and none of the run's."""
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.run.annotations import annotations_of, told  # noqa: PLC0415
+
+    try:
+        known = annotations_of(run)
+    except WaterjarError as error:
+        return {"problem": str(error)}, str(error)
+    if known is None:
+        return None, ""
+    return {"entries": known.entries, "sha256": known.digest}, f"annotated, not sealed: {told(known)} ({known.digest})"
 
 
 def _print(found: list[tuple[Verification, Signature]], absent: list[Path], unsigned: list[Path]) -> None:
@@ -108,6 +123,9 @@ def _print(found: list[tuple[Verification, Signature]], absent: list[Path], unsi
     for path in absent:
         row(made, path, coloured("missing"), "in the ledger, not on disk", "–")
     problems = [f"{result.path}: {problem}" for result, _ in found for problem in result.problems]
+    beside = [f"{result.path}: {said}" for result, _ in found for said in [_annotations(result.path)[1]] if said]
     extra = [f"{result.path}: not part of the run: {name}" for result, _ in found for name in result.extra]
     problems += [f"{result.path}: signature: {signed.reason}" for result, signed in found if signed.reason]
-    print_rich(made, *problems, *extra, *(f"{path}: not signed, because it is not sealed" for path in unsigned))
+    print_rich(
+        made, *problems, *extra, *beside, *(f"{path}: not signed, because it is not sealed" for path in unsigned)
+    )

@@ -107,7 +107,7 @@ def _lacks(family: Family, run: Run, declared: Mapping[str, Any]) -> Iterator[La
     told = {name for one in own for name in one.metrics or ()}
     without: dict[tuple[str, ...], list[str]] = {}
     for name, metric in metrics.items():
-        needs = tuple(need for need in metric.needs if not _there(run, need))
+        needs = tuple(need for need in metric.needs if not _chosen(family, need) and not _there(run, need))
         if needs and name not in told:
             without.setdefault(needs, []).append(name)
     if sum(map(len, without.values())) == len(metrics) and without:
@@ -118,6 +118,11 @@ def _lacks(family: Family, run: Run, declared: Mapping[str, Any]) -> Iterator[La
     seeds = [name for name, one in metrics.items() if one.between_seeds and name not in told]
     if seeds and len(run.seeds) == 1:
         yield Lack(f"{_few(seeds)} compare seeds", "record another seed of the same settings", (), is_telling=False)
+
+
+def _chosen(family: Family, need: str) -> bool:
+    """Whether settings choose what is read in the place of a need, so that the family's own rule has to tell it."""
+    return family.feeds is not None and "performance" in family.needs and need.startswith(_PER_EVAL_SET)
 
 
 def _there(run: Run, need: str) -> bool:
@@ -163,17 +168,31 @@ def as_plain(found: Iterable[Feed]) -> list[dict[str, Any]]:
     return [{**asdict(one), "lacks": [asdict(lack) for lack in one.lacks]} for one in found]
 
 
-def lines_of(feed: Feed, path: object, *, brief_only: bool = False) -> list[str]:
-    """What a family lacks, a line each: what, and what would change it."""
+def lines_of(feed: Feed, path: object, *, telling: bool = False, named: bool = True) -> list[str]:
+    """What a family lacks, a line each: what, and what would change it; of a family that is fed the `telling` alone."""
     lines = []
     for one in feed.lacks:
-        if brief_only and feed.feeds and not one.is_telling:
+        if telling and not one.is_telling:
             continue
-        names = f" without {_few(one.metrics)}" if one.metrics and feed.feeds else ""
+        whose = [feed.family] if named else []
+        whose += [f"without {_few(one.metrics)}"] if one.metrics and feed.feeds else []
         now = f"waterjar annotate {visible(str(path))} {one.annotate}" if one.annotate else ""
         cures = " | now: ".join(part for part in (one.line, now) if part)
-        lines.append(visible(f"{feed.family}{names}: {one.what}" + (f" -> {cures}" if cures else "")))
+        who = f"{' '.join(whose)}: " if whose else ""
+        lines.append(visible(f"{who}{one.what}" + (f" -> {cures}" if cures else "")))
     return lines
+
+
+def _of_training(run: Run) -> list[str]:
+    """What is to be said where tasks were not trained as declared; this reads the few numbers that say it."""
+    from waterjar.diagnose.training_order import order_note  # noqa: PLC0415 - of the summary alone
+    from waterjar.run.visits import visits_by_step  # noqa: PLC0415
+
+    trained, tasks = list(dict(visits_by_step(run).values()).values()), run.attributes["tasks"]
+    never = [task for place, task in enumerate(tasks) if place not in trained and -1 not in trained and trained]
+    said = [order_note([task for task in trained if task >= 0], tasks)]
+    said += [f"never trained: {', '.join(never)} (log(train_task=...))"] if never else []
+    return [visible(one) for one in said if one]
 
 
 def _few(names: Sequence[str], most: int = 3) -> str:
@@ -185,7 +204,8 @@ def summary(run: Run) -> str:
     """What is said when a run is closed: what it feeds, and what would change it where it feeds nothing."""
     found = feeds(run)
     able = [one.family for one in found if one.feeds]
-    lines = [f"can be measured: {', '.join(able) or 'nothing'}"]
-    lines += [line for one in found if one.feeds for line in lines_of(one, run.path, brief_only=True)[:1]]
-    lines += [line for one in found if not one.feeds for line in lines_of(one, run.path)[:1]]
-    return "\n".join(f"  {brief(line, 300)}" for line in lines)
+    lines = [line for one in found if one.feeds for line in lines_of(one, "RUN", telling=True)[:1]]
+    lines += [line for one in found if not one.feeds for line in lines_of(one, "RUN")[:1]]
+    lines = [*_of_training(run), *lines]
+    first = f"can be measured: {', '.join(able) or 'nothing'}{'. To know:' if lines else ''}"
+    return "\n".join([first, *(f"  {brief(line, 300)}" for line in lines)])

@@ -281,6 +281,7 @@ def train(
                 probe_sets=trainer.snapshots.probe_sets,
                 data_fingerprint=data.fingerprint,
                 resume_at=last if begun else None,
+                summary=False,
             )
     except WaterjarError:
         if is_sealed(path):  # by another process, since we looked

@@ -13,7 +13,7 @@ from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.annotated import labels_of, samples_of
 from waterjar.run.annotations import PARTS, merged, read_annotations, remove_annotations, write_annotations
 from waterjar.run.arrays import to_numpy
-from waterjar.run.coordinates import finite, names_of, place_of_task
+from waterjar.run.coordinates import finite, names_of, place_of_task, whole
 from waterjar.run.identity import text
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def annotate(
     remove : parts to take away before, by these names; "all" takes everything away.
     """
     gone = _parts(remove)
+    if not runs and not gone:
+        raise WaterjarError(f"{folder} holds no runs: there is nothing to annotate")
     before = {} if gone == set(PARTS) else _before(folder, gone)
     new: dict[str, Any] = {}
     if eval_task is not None:
@@ -91,15 +93,17 @@ def _eval_task(runs: Sequence[Run], given: object) -> dict[str, str | int]:
     if not isinstance(given, Mapping) or not given:
         raise WaterjarError(f"eval_task={brief(repr(given))}: expected a mapping name of an eval_set -> its task")
     found: dict[str, str | int] = {}
-    for name, task in given.items():
+    known_tasks = _union(runs, "tasks")
+    for name, asked in given.items():
+        is_place = isinstance(asked, str) and asked.isdecimal() and asked not in known_tasks  # of a command line
+        task = int(asked) if is_place else asked
         having = [run for run in runs if name in run.attributes["eval_sets"]]
         if not having:
             raise unknown_name(f"{_where(runs)}: eval_set", name, _union(runs, "eval_sets"))
         where, fits = f"eval_task['{name}']", []
         for run in having:
             tasks: list[str] = run.attributes["tasks"]
-            is_there = task in tasks if isinstance(task, str) else -1 <= place_of_task(task, _many, where) < len(tasks)
-            if is_there:
+            if task in tasks if isinstance(task, str) else whole(where, task) < len(tasks):
                 fits.append((run, place_of_task(task, tasks, where)))
         if not fits:
             raise _no_task(having, task, where)
@@ -112,10 +116,6 @@ def _eval_task(runs: Sequence[Run], given: object) -> dict[str, str | int]:
         one = len(runs) == 1
         found[str(name)] = fits[0][0].attributes["tasks"][fits[0][1]] if one or isinstance(task, str) else int(task)
     return found
-
-
-_many = [""] * 2**20
-"""Stands for tasks whose number is not looked at yet."""
 
 
 def _no_task(runs: Sequence[Run], task: object, where: str) -> WaterjarError:

@@ -91,7 +91,7 @@ class Run(FrontDoor):
     @property
     def attributes(self) -> Json:
         """The attributes of the root; what it lacks is as annotated."""
-        return self._root["attributes"] if self._added is None else self._added.attributes  # type: ignore[no-any-return]
+        return self._root["attributes"] if self._added is None else self._added.attributes
 
     @property
     def run_id(self) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Self
 from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run import ledger, seal
 from waterjar.run import resume as resuming
+from waterjar.run.closing import tell_what_it_feeds
 from waterjar.run.codec import Storage, storage_of
 from waterjar.run.coordinates import advance, check_variables, describe, flag, whole
 from waterjar.run.disk import as_path
@@ -55,6 +56,8 @@ class Recorder:
     resume : continue the run at `path` if there is one; it must be the same run.
     resume_at : the last step the caller's checkpoint contains (-1: none); later ones are dropped.
     provenance : record versions, commit and host class.
+    summary : say on stderr, when the run is sealed, which families of metrics it can feed, and what would change it
+        where it cannot. Of a run with a `source` nothing is said.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "run")
@@ -86,6 +89,7 @@ class Recorder:
         resume_at: int | None = None,
         provenance: bool = True,
         source: str | os.PathLike[str] | Run | None = None,
+        summary: bool = True,
     ) -> None:
         self.path = as_path(path)
         declared = check_variables({} if variables is None else variables)
@@ -115,6 +119,7 @@ class Recorder:
         self._closed = False
         self._started = time.monotonic()
 
+        self._summary = flag("summary", summary) and source is None
         resume_at = None if resume_at is None else whole("resume_at", resume_at)
         wanted, provenance = flag("resume", resume) or resume_at is not None, flag("provenance", provenance)
         self._check_place(wanted, resume_at)
@@ -310,6 +315,8 @@ class Recorder:
             raise
         self._release()
         ledger.append(self.path, self.run_id, root)
+        if self._summary:
+            tell_what_it_feeds(self.path)
         return root
 
     def __enter__(self) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
 from waterjar.run.annotations import Annotations, annotations_of
+from waterjar.run.declared import DECLARED, read_declared
 from waterjar.run.disk import as_path, write_file
 from waterjar.run.identity import plain
 from waterjar.run.index import Entry, Index, damaged_entry, entry_of, read_index, write_index
@@ -25,15 +25,14 @@ from waterjar.run.notebook import FrontDoor, counted, numbers_in_words, table
 from waterjar.run.reader import Arrays, Run, probed_by_several, read_group
 from waterjar.run.root import NotARunError
 from waterjar.run.shown import shown_value
-from waterjar.run.stamped import pack, unpack
-from waterjar.run.store import ROOT, read_file
+from waterjar.run.stamped import pack
+from waterjar.run.store import ROOT
 from waterjar.run.visits import VISIT, add_visits
 from waterjar.run.yaml_text import read_yaml_file, write_yaml
 
 if TYPE_CHECKING:
     import xarray as xr
 
-DECLARED = ".waterjar/declared.json"
 METHOD_KEYS = ("method", "strategy", "learner", "name")
 
 
@@ -110,12 +109,12 @@ class Study(FrontDoor):
     @property
     def declared(self) -> list[str]:
         """The runs that its declaration asks for, in its order; empty if nobody wrote them down."""
-        return _read_declared(self.path)[0]
+        return read_declared(self.path)[0]
 
     @property
     def notes(self) -> list[str]:
         """What is wrong with the study's own files, and what follows from it."""
-        fault = _read_declared(self.path)[1]
+        fault = read_declared(self.path)[1]
         there = {entry.root_hash for entry in self.entries}
         lost = [entry for entry in self.probe_runs if entry.source not in there]
         said = [f"{entry.name} looked into {entry.source[:12]}, which is not here: it is left out" for entry in lost]
@@ -381,7 +380,7 @@ def _opened(folder: Path) -> tuple[Study, dict[str, Run]]:
                     fresh[item.name] = (stamp, damaged_entry(item.name, error))
     if fresh != known:
         write_index(folder, fresh)
-    names = [name for name in _read_declared(folder)[0] if name in fresh]
+    names = [name for name in read_declared(folder)[0] if name in fresh]
     names += sorted(set(fresh) - set(names))
     return Study(folder, *_parted([fresh[name][1] for name in names])), read
 
@@ -411,19 +410,3 @@ def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
     if not picked.entries:
         raise WaterjarError(f"no run of {folder} has {where}")
     return picked
-
-
-def _read_declared(folder: Path) -> tuple[list[str], str]:
-    """The runs that a study's declaration asks for, in its order, and what is wrong with the list; empty without."""
-    try:
-        text = read_file(folder, DECLARED)
-        # earlier versions wrote the names alone, without a checksum
-        names = json.loads(text) if text.startswith(b"[") else unpack(text)["runs"]
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise TypeError("it is not a list of names")
-    except FileNotFoundError:
-        return [], ""
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        return [], f"{folder / DECLARED} is damaged and ignored, runs come by name: {why}"
-    return list(dict.fromkeys(names)), ""

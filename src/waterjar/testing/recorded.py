@@ -71,7 +71,7 @@ def _record(path: Path, scenario: str, seed: int, broken: int | None) -> None:
     rows = [(task, epoch) for task in ("t1", "t2") for epoch in range(_EPOCHS + 1)]
     with Recorder(
         path, config, seeds=[seed], eval_sets=_SETS, tasks=["t1", "t2"], classes=classes, provenance=False,
-        variables=robust_probes.VARIABLES,
+        summary=False, variables=robust_probes.VARIABLES,
         labels={"stream": STREAMS, "coalition": COALITIONS, **robust_probes.probe_labels()},
     ) as recorder:  # fmt: skip
         recorder.once("probe_samples", label=labels)

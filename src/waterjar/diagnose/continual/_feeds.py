@@ -14,6 +14,7 @@ from waterjar.run.reader import Run
 
 _ABOVE_CHANCE = ("forgetting_rate", "forward_transfer", "max_dip", "remembering", "zero_shot")
 """Metrics of accuracies above chance."""
+_BESIDE_EXPERT = ("forward_transfer", "intransigence")
 _OF_SEVERAL = (
     "backward_transfer", "forgetting", "forgetting_rate", "forward_transfer_gem", "max_dip", "min_accuracy",
     "remembering", "zero_shot",
@@ -52,6 +53,8 @@ def feeds(run: Run, settings: Any) -> Iterator[Lack]:
             _OVER_ALL if once_each else (),
             f"--eval-task {shlex.quote(f'{free}={unseen[0]}')}" if free else "",
         )
+    if f"expert/{read}" not in run.nodes:
+        yield Lack(f"no expert/{read}", how_to_record(f"expert/{read}"), _BESIDE_EXPERT, is_telling=False)
     known = settings.chance is not None or run.attributes.get("chance") is not None or run.attributes.get("classes")
     if settings.chance is None and (read == "task_accuracy" or (read != "loss" and not known)):
         of_task = read == "task_accuracy"
@@ -59,7 +62,7 @@ def feeds(run: Run, settings: Any) -> Iterator[Lack]:
             "chance is unknown" + (" of task_accuracy, where only a task's own classes compete" if of_task else ""),
             "--set chance=0.5 (of two classes)" if of_task else 'Recorder(..., classes=["a", "b"])',
             _ABOVE_CHANCE,
-            "" if of_task else "--chance 0.5",
+            "" if of_task else "--classes a,b",
         )
     if run.attributes["progress"].get("visit", 0) == 0:
         yield Lack(

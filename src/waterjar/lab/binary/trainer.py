@@ -293,6 +293,7 @@ def train_binary(
                 data_fingerprint=data.fingerprint,
                 unhashed=_unhashed(stacked),
                 resume_at=last if begun else None,
+                summary=False,
             ) as recorder,
         ):
             trainer.describe(recorder)

@@ -174,6 +174,7 @@ def _recorder(
     """A recorder for the one step of a probe run, and where in training that stands."""
     about = {"probe": "full_evaluation", "model": type(live.module).__name__, "evaluation_seed": seed}
     settings: dict[str, Any] = {"eval_sets": [TRAIN, VAL, TEST], "labels": labels, "variables": ROBUSTNESS_VARIABLES}
+    settings["summary"] = False
     settings["eval_sizes"] = {name: len(one) for name, one in data.items()}
     at: dict[str, Any] = {"epoch": _TRAINED}
     if source is not None:

@@ -69,7 +69,7 @@ def from_accuracy_matrix(
     content = {name: [repr(float(x)) for x in array.ravel()] for name, array in everything.items()}
     source = {"source": "accuracy matrix", "content": digest(content)} if config is None else config
     sets = {name: j for j, name in enumerate(names)}
-    with Recorder(path, source, seeds=numbers, eval_sets=sets, tasks=names) as recorder:
+    with Recorder(path, source, seeds=numbers, eval_sets=sets, tasks=names, summary=False) as recorder:
         if "initial" in extra:
             recorder.log(epoch=0, train_task=0, performance={"accuracy": _known(extra["initial"].T / scale)})
         for i in range(trained):

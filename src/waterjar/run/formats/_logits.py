@@ -126,6 +126,7 @@ def from_logits(
         eval_sizes=sizes,
         classes=classes,
         labels={"stream": names},
+        summary=False,
     ) as recorder:
         if told is not None:
             recorder.once("probe_samples", label=np.broadcast_to(told, (repeats, *told.shape)))

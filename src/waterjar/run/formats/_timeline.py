@@ -93,6 +93,7 @@ class Timeline:
             tasks=self.tasks,
             classes=self.classes or None,
             eval_sizes=self.sizes or None,
+            summary=False,
         ) as recorder:
             for step, task, visit, epoch, total, effective in self.steps:
                 performance = {

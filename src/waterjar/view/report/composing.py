@@ -40,7 +40,7 @@ def section_files() -> dict[str, SectionFile]:
 def compose(model: Model) -> Report:
     """The report of a study."""
     made = [Section(name, one.TITLE, tuple(one.blocks(model))) for name, one in section_files().items()]
-    told = dict.fromkeys(f"+{one}" for known in model.study.annotations.values() for one in known.digest.split())
-    roots = (*(seal.root for seal in model.seals if seal.root), *told)
+    beside = dict.fromkeys(f"+{one}" for known in model.study.annotations.values() for one in known.digest.split())
+    roots = (*(seal.root for seal in model.seals if seal.root), *beside)
     told = tuple(section for section in made if section.blocks)
     return Report(model.title, model.opening, model.status, told, roots, model.diagnosis)

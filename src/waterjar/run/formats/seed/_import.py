@@ -55,7 +55,7 @@ def import_seed_layout(folder: str | os.PathLike[str], out: str | os.PathLike[st
     notes = ["step 0 (before any training) is not in the layout: what needs it is missing", *about.notes]
     with written_beside(target) as draft:
         try:
-            opened = Recorder(draft, about.config, **about.settings)
+            opened = Recorder(draft, about.config, summary=False, **about.settings)
         except WaterjarError as error:
             raise WaterjarError(f"{layout.folders[0] / names.METADATA}: {error}") from error
         with opened as recorder:
