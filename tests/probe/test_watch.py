@@ -178,7 +178,7 @@ class Gives(nn.Module):
     [
         (lambda out: (out, None), lambda model, x, _: model(x)[0]),
         (lambda out: {"logits": out}, lambda model, x, _: model(x)["logits"]),
-        (lambda out: namedtuple("Out", "logits")(out), lambda model, x, _: model(x).logits),
+        (namedtuple("Out", "logits"), lambda model, x, _: model(x).logits),
     ],
 )
 def test_outputs_that_are_no_tensor(form: Any, forward: Any) -> None:
