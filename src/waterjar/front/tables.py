@@ -118,7 +118,8 @@ def _text(line: Any, metric: Metric) -> str:
 
 def _label(metric: Metric) -> str:
     """A metric by the name that code calls it, with its symbol, units, and which way is better."""
-    about = [part for part in (metric.symbol, metric.units if metric.units not in ("1", "") else "") if part]
+    symbol = "" if metric.symbol.lower() == metric.name else metric.symbol
+    about = [part for part in (symbol, metric.units if metric.units not in ("1", "") else "") if part]
     told = f" ({', '.join(about)})" if about else ""
     return f"{metric.name}{told} {ARROWS[metric.direction]}".strip()
 

@@ -169,10 +169,15 @@ class Study(FrontDoor):
         raise unknown_name(f"{self.path}: run", name, [entry.name for entry in self.entries])
 
     def select(self, condition: str | Callable[[Entry], bool]) -> Study:
-        """The runs that fulfil a condition, such as "learner=derpp and seed in (1, 2)"."""
-        from waterjar.run.query import parse  # noqa: PLC0415 - the query language imports Entry
+        """The runs that fulfil a condition, such as "learner=derpp and seed in (1, 2)".
+
+        A key that no run has is an error: a typing error would look like an empty study.
+        """
+        from waterjar.run.query import check_keys, parse  # noqa: PLC0415 - the query language imports Entry
 
         test = parse(condition) if isinstance(condition, str) else condition
+        if isinstance(condition, str):
+            check_keys(condition, self.entries)
         return self.without([entry.name for entry in self.entries if not test(entry)])
 
     def without(self, names: Collection[str]) -> Study:
@@ -355,8 +360,6 @@ def _parted(
 
 def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
     """The study at a path, or a single run as a study of one, confirmed; `where` picks runs, and must pick some."""
-    from waterjar.run.query import check_keys  # noqa: PLC0415 - the query language imports Entry
-
     folder = as_path(path)
     if (folder / ROOT).exists():
         one = folder.resolve()
@@ -366,7 +369,6 @@ def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
     study = study.confirmed(read)
     if not where:
         return study
-    check_keys(where, study.entries)
     picked = study.select(where)
     if not picked.entries:
         raise WaterjarError(f"no run of {folder} has {where}")
