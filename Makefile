@@ -55,9 +55,10 @@ install: $(VENV)/.dev
 bench: $(VENV)/.dev
 	status=0; for file in bench/*.py; do echo "== $$file"; OMP_NUM_THREADS=1 $(BIN)/python $$file || status=1; done; exit $$status
 
-# docs/metrics.md, from the registry.
+# docs/metrics.md from the registry, and the signatures of figures for editors.
 catalogue: $(VENV)/.dev
 	$(BIN)/python -m waterjar.diagnose.catalogue docs/metrics.md
+	$(BIN)/python -m waterjar.front.stubs src/waterjar/front/plot.pyi
 
 # Kill tests and whole experiments: minutes. With one thread of BLAS, as workers have: the last bits hang on how many.
 slow: $(VENV)/.dev

@@ -97,3 +97,4 @@ def test_names_from_files_are_escaped(tmp_path: Path) -> None:
     shown = study.summary(["average_accuracy"])
     assert "\x1b" not in "".join(shown.columns) and "<img src" not in shown._repr_html_()
     assert found["continual"].sel(cell=NASTY).sizes["seed"] == 2
+    assert "<img" not in found["continual"]._repr_html_() and "\x1b" not in repr(found["continual"])

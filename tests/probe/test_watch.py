@@ -178,7 +178,7 @@ class Gives(nn.Module):
     [
         (lambda out: (out, None), lambda model, x, _: model(x)[0]),
         (lambda out: {"logits": out}, lambda model, x, _: model(x)["logits"]),
-        (lambda out: namedtuple("Out", "logits")(out), lambda model, x, _: model(x).logits),
+        (namedtuple("Out", "logits"), lambda model, x, _: model(x).logits),
     ],
 )
 def test_outputs_that_are_no_tensor(form: Any, forward: Any) -> None:
@@ -247,6 +247,11 @@ class Twice(nn.Module):
         (lambda m: wj.watch(m, (), {"a": 3}), "expected a DataLoader"),
         (lambda m: wj.watch(m, (), {"a": (data()[0], data()[1][:3])}), "40 inputs and 3 labels"),
         (lambda m: wj.watch(m, (), {"a": (data()[0], data()[1] + 1)})(), "a label is 3, and the network has 3 outputs"),
+        (lambda m: wj.watch(m, (), {"a": data()}, loss=lambda out, y: out[:, 0])(), "expected one number, the mean"),
+        (
+            lambda m: wj.watch(m, (), {"a": [{"x": data()[0], "y": data()[1]}]})(),
+            "a batch is a dict of 2 without labels",
+        ),
         (lambda m: wj.watch(m, (), [data()]), "expected a mapping"),
         (lambda m: wj.watch(lambda x: x), "expected a torch.nn.Module"),
         (lambda m: wj.watch(m, weights=False), "nothing to watch"),

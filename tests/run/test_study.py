@@ -230,3 +230,11 @@ def test_a_folder_whose_name_is_not_unicode(tmp_path: Path) -> None:
     one(tmp_path / "a", [1], 2, {})
     (tmp_path / "a").rename(tmp_path / os.fsdecode(b"\xff"))
     assert len(waterjar.open_study(tmp_path)) == 1
+
+
+def test_a_key_that_no_run_has_is_an_error(tmp_path: Path) -> None:
+    record(tmp_path / "a")
+    study = waterjar.open_study(tmp_path)
+    with pytest.raises(waterjar.WaterjarError, match=r"key 'lerner' is unknown: did you mean 'learner'\?"):
+        study.select("lerner=sgd")
+    assert len(study.select("learner=derpp")) == 0 and len(study.select("learner=sgd")) == 1

@@ -288,7 +288,9 @@ def diagnose(
         raise WaterjarError(f"{study.path} holds no runs: there is nothing to measure")
     for entry in study.entries:
         if entry.status == "damaged":
-            raise WaterjarError(f'{entry.progress["error"]}. Leave it out with --where "status != damaged"')
+            raise WaterjarError(
+                f'{entry.progress["error"]}. Leave it out with --where "status != damaged", or select()'
+            )
     named = families if only is None else [family.name for family in _named(only)]
     analysis = analysis_of(study, families=named, settings=settings, baseline=baseline, tests=tests)
     marks = {entry.name: fingerprint(study.path / entry.name) for entry in (*study.entries, *study.probe_runs)}

@@ -79,6 +79,7 @@ def compare(
     """Cells against a baseline, seed by seed: difference with its interval, corrected p, effect size.
 
     Without `metric` the few that matter are compared, without `baseline` what the study declares, else its first cell.
+    `low` and `high` bound the difference, `n` is the seeds of `mean`, `n_compared` the pairs of the difference, and
     `improvement` is the probability that a seed of the cell is better than the same seed of the baseline; p is
     corrected over all tests of the table. `every_column` shows all that `diagnose.compare.compare_cells` gives.
     """

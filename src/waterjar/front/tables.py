@@ -24,11 +24,12 @@ _COLUMNS = {
     "metric": "metric",
     "group": "cell",
     "baseline": "baseline",
+    "n": "n",
     "mean": "mean",
     "difference": "difference",
     "difference_low": "low",
     "difference_high": "high",
-    "n_compared": "n",
+    "n_compared": "n_compared",
     "p_value": "p",
     "p_corrected": "p_corrected",
     "significant": "significant",
@@ -117,7 +118,8 @@ def _text(line: Any, metric: Metric) -> str:
 
 def _label(metric: Metric) -> str:
     """A metric by the name that code calls it, with its symbol, units, and which way is better."""
-    about = [part for part in (metric.symbol, metric.units if metric.units not in ("1", "") else "") if part]
+    symbol = "" if metric.symbol.lower() == metric.name else metric.symbol
+    about = [part for part in (symbol, metric.units if metric.units not in ("1", "") else "") if part]
     told = f" ({', '.join(about)})" if about else ""
     return f"{metric.name}{told} {ARROWS[metric.direction]}".strip()
 

@@ -126,12 +126,19 @@ class EvalSet:
                     right += int((outputs.argmax(1) == labels).sum())
                     broken = broken or bool(outputs.isnan().any())
                 value = functional.cross_entropy(outputs.float(), labels) if loss is None else loss(outputs, labels)
-                lost += float(value) * len(labels)
+                lost += self._mean(value) * len(labels)
                 count += len(labels)
         if not count:
             raise WaterjarError(f"{self._at} is empty: expected samples")
         accuracy = missing("not_a_number") if broken else right / count
         return {**({"accuracy": accuracy} if classes else {}), "loss": lost / count}
+
+    def _mean(self, value: Any) -> float:
+        """The mean loss of a batch, if that is what a loss gives."""
+        if not isinstance(value, float | torch.Tensor) or (isinstance(value, torch.Tensor) and value.numel() != 1):
+            told = f"the shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+            raise WaterjarError(f"{self._at}: loss= gives {told}; expected one number, the mean loss of a batch")
+        return float(value)
 
     def _checked(self, outputs: Any, labels: torch.Tensor, loss: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits (sample, class) with class numbers, tokens in a row; or anything that a loss of one's own takes."""

@@ -14,6 +14,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 import torch
@@ -83,7 +84,7 @@ class Watch:
         told |= {"train": {"gradient_norm": norm}} if norm is not None else {}
         return told | ({"snapshot": shot} if shot else {})
 
-    def _undisturbed(self) -> Any:
+    def _undisturbed(self) -> AbstractContextManager[None]:
         generators = [one for kept in self._sets.values() for one in kept.generators]
         return left_as_it_was(self._model, generators)
 

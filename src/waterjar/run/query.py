@@ -1,4 +1,4 @@
-"""The little language of `waterjar ls --where "learner=derpp and seed in (1, 2)"`.
+"""The little language of `--where "learner=derpp and seed in (1, 2)"` and of `Study.select`.
 
 It is parsed as a Python expression and walked node by node; nothing is evaluated.
 """
@@ -35,8 +35,8 @@ def parse(condition: str) -> Test:
     """Turn a condition into a test of index entries.
 
     A key is a setting of the config (dotted for nested ones: patch.rate), or one of seed, status, name,
-    run_id, cell_id. A run that lacks the key fulfils no comparison with it; a key that no run has is an error
-    of the caller (`check_keys`).
+    run_id, cell_id. A run that lacks the key fulfils no comparison with it; a key that no run has is refused by
+    `check_keys`.
 
     >>> entry = Entry("a", "1", "2", "sealed", [3], {"learner": "derpp", "patch": {"rate": 0.5}}, {}, None)
     >>> parse("learner=derpp and patch.rate >= 0.5 and seed in (3, 4)")(entry)
@@ -76,13 +76,13 @@ def _tree(condition: str) -> ast.expr:
     for _ in range(_DEEPEST):
         level = [below for node in level for below in ast.iter_child_nodes(node)]
     if level:
-        raise WaterjarError(f"--where {brief(condition)!r} is nested deeper than {_DEEPEST} levels")
+        raise WaterjarError(f"condition {brief(condition)!r} is nested deeper than {_DEEPEST} levels")
     return tree
 
 
 def _unreadable(condition: str) -> WaterjarError:
     return WaterjarError(
-        f'--where {condition!r} is not understood: expected something like "learner=derpp and seed in (1, 2)"; '
+        f'condition {condition!r} is not understood: expected something like "learner=derpp and seed in (1, 2)"; '
         "names with other signs than letters, digits and _ need quotes"
     )
 
@@ -116,7 +116,9 @@ def _comparison(key: str, op: ast.cmpop, right: ast.expr, condition: str) -> Tes
         try:
             return any(compare(item, value) for item in _lookup(entry, key))
         except TypeError as error:
-            raise WaterjarError(f"--where: {key} of {entry.name} cannot be compared with {value!r}: {error}") from error
+            raise WaterjarError(
+                f"condition: {key} of {entry.name} cannot be compared with {value!r}: {error}"
+            ) from error
 
     return test
 

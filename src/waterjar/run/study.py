@@ -394,8 +394,6 @@ def _parted(
 
 def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
     """The study at a path, or a single run as a study of one, confirmed; `where` picks runs, and must pick some."""
-    from waterjar.run.query import check_keys  # noqa: PLC0415 - the query language imports Entry
-
     folder = as_path(path)
     if (folder / ROOT).exists():
         one = folder.resolve()
@@ -405,7 +403,6 @@ def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
     study = study.confirmed(read)
     if not where:
         return study
-    check_keys(where, study.entries)
     picked = study.select(where)
     if not picked.entries:
         raise WaterjarError(f"no run of {folder} has {where}")
