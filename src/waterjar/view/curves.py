@@ -40,6 +40,55 @@ def draw_curve(ax: Axes, x: NDArray[Any], table: pd.DataFrame, style: Mapping[st
         ax.vlines(x[only], low[only], high[only], color=style["color"], linewidth=1.0)
 
 
+_ROOM = 1.5
+"""How far beyond its lines, as a multiple of what they span, a panel shows bands."""
+
+
+def panel_limits(table: pd.DataFrame) -> tuple[float, float] | None:
+    """The y limits of a panel whose bands would flatten its lines; None where they do not.
+
+    One wide interval, of few seeds that part for a moment, may be a hundred times as high as all lines together.
+    """
+    mean, low, high = (table[column].to_numpy(float) for column in ("mean", "low", "high"))
+    if not np.isfinite(mean).any() or not np.isfinite(low).any():
+        return None
+    least, most = float(np.nanmin(mean)), float(np.nanmax(mean))
+    span = most - least
+    room = _ROOM * span
+    bottom, top = float(np.nanmin(low)), float(np.nanmax(high))
+    if span <= 1e-9 * max(abs(least), abs(most)) or (bottom >= least - room and top <= most + room):
+        return None
+    ends = max(bottom, least - room), min(top, most + room)
+    margin = 0.05 * (ends[1] - ends[0])
+    return ends[0] - margin, ends[1] + margin
+
+
+CUT = "bands that leave a panel are cut there: their numbers are in the data"
+
+
+def stops(table: pd.DataFrame, over: str, most: int = 4) -> list[str]:
+    """Lines that end before the others of their metric, and why: "naive: effective rank ends at 41 (1 of 3 undefined)".
+
+    `table` has the columns metric, cell, `over`, mean and reason.
+    """
+    said: dict[tuple[str, float, str], list[str]] = {}
+    for (metric, cell), part in table.groupby(["metric", "cell"], sort=False):
+        rows = part.sort_values(over, kind="stable")
+        known = rows["mean"].notna().to_numpy()
+        if not known.any() or known[-1]:
+            continue
+        last = int(np.flatnonzero(known)[-1])
+        reasons = list(dict.fromkeys(text for text in rows["reason"].iloc[last + 1 :] if text))
+        place = (str(cell), float(rows[over].iloc[last]), "; ".join(reasons[:2]) or "no snapshot")
+        said.setdefault(place, []).append(str(metric).replace("_", " "))
+    told = [
+        f"{cell}: {', '.join(metrics)} end{'s' if len(metrics) == 1 else ''} at {at:g} ({why})"
+        for (cell, at, why), metrics in said.items()
+    ]
+    more = [f"and {len(told) - most} more lines end early"] if len(told) > most else []
+    return [*told[:most], *more]
+
+
 def band_note(
     repeats: set[int],
     band: str = "interval",

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 # Okabe & Ito (2008): told apart with every common colour-vision deficiency; yellow left out, too pale on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-LINES = ("-", "--", "-.", ":")
+LINES: tuple[Any, ...] = (
+    "-", "--", "-.", ":", (0, (7, 1)), (0, (1, 3)), (0, (3, 1, 1, 1)), (0, (8, 3, 2, 3)), (0, (2, 2)),
+    (0, (6, 2, 1, 2, 1, 2)), (0, (12, 3)), (0, (4, 1, 4, 4)),
+)  # fmt: skip
+"""Twelve that are told apart without colour."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 """Beyond colour, so that a figure survives a black-and-white printer."""
 GREY = "#8a8a8a"
@@ -146,7 +150,7 @@ def picture(figure: Figure, kind: str, *, dpi: float | None = None) -> bytes:
 
 
 def line_styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """A colour and a dash for each name, the same whatever order they are drawn in; 28 of them differ.
+    """A colour and a dash for each name, the same whatever order they are drawn in; 84 differ, 12 of them in grey.
 
     Neighbours differ in both.
     """
@@ -235,6 +239,12 @@ def legend_outside(
         ncols=max(1, min(columns, len(handles))),
         title=None if title is None else "\n".join(_wrapped(title, figure.get_figwidth() / 0.07)),
     )
+
+
+def beside_legend(names: Iterable[str], least: float) -> float:
+    """The height of a figure in inches beside which a legend of these names, and its title, fits."""
+    lines = sum(1 + name.count("\n") for name in names)
+    return max(least, 1.6 + 0.19 * lines)
 
 
 def foot_note(figure: Figure, text: str) -> None:

@@ -9,7 +9,17 @@ import pandas as pd
 
 from waterjar.diagnose.over_seeds import CONFIDENCE
 from waterjar.diagnose.registry import find_metric
-from waterjar.view.curves import band_note, boundary_entry, draw_curve, mark_tasks, say, task_marks
+from waterjar.view.curves import (
+    CUT,
+    band_note,
+    boundary_entry,
+    draw_curve,
+    mark_tasks,
+    panel_limits,
+    say,
+    stops,
+    task_marks,
+)
 from waterjar.view.results import Source, dataset_name
 from waterjar.view.style import axis_end, drawn, labels, legend_outside, line_styles, short
 
@@ -36,6 +46,7 @@ def draw_stack(
     shown_as = labels(cells)
     first = table[table["metric"] == metrics[0]]
     tasks = task_marks({str(cell): part for cell, part in first.groupby("cell", sort=False)}, over)
+    cut = False
     for row, (ax, metric) in enumerate(zip(panels, metrics, strict=True)):
         of_metric = table[table["metric"] == metric]
         for cell in cells:
@@ -43,6 +54,10 @@ def draw_stack(
             x = part[over].to_numpy(float)
             if part["mean"].notna().any():
                 draw_curve(ax, x, part, styles[cell], shown_as[cell])
+        limits = panel_limits(of_metric)
+        if limits is not None:
+            ax.set_ylim(*limits)
+            cut = True
         mark_tasks(ax, tasks, names=row == 0)
         ax.set_ylabel(axis_label(metric))
         if not of_metric["mean"].notna().any():
@@ -58,7 +73,9 @@ def draw_stack(
     )
     handles = {label: handle for ax in panels for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     named = {**handles, **boundary_entry(tasks)} if len(cells) > 1 else {}
-    note = "\n".join(text for text in (note, tasks.note, _absent(table, shown_as)) if text)
+    ended = stops(table.assign(cell=table["cell"].map(shown_as)), over)
+    said = [*(textwrap.fill(line, 90) for line in ended), CUT if cut else ""]
+    note = "\n".join(text for text in (note, tasks.note, _absent(table, shown_as), *said) if text)
     if named or note:
         legend_outside(figure, named, note or None)
     return panels

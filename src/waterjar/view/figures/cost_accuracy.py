@@ -14,7 +14,17 @@ from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.view.curves import say
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
-from waterjar.view.style import axes, axis_end, counted, figure_of, house_style, labels, marker_styles, stamp
+from waterjar.view.style import (
+    axes,
+    axis_end,
+    beside_legend,
+    counted,
+    figure_of,
+    house_style,
+    labels,
+    marker_styles,
+    stamp,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,9 +112,9 @@ def cost_accuracy(
     """Draw accuracy over cost, one marker per cell; `settings` go to the families."""
     with house_style():
         table = data(source, cost=cost, accuracy=accuracy, confidence=confidence, **settings)
-        ax = axes(ax, (6.4, 3.8))
         cells = list(dict.fromkeys(table["cell"]))
         styles, shown_as = marker_styles(cell_order(source, cells)), labels(cells, most=44, width=30)
+        ax = axes(ax, (6.4, beside_legend(shown_as.values(), 3.8)))
         for cell, part in table.groupby("cell", sort=False):
             _mark(ax, part, styles[cell], shown_as[cell])
         chosen = table["accuracy_metric"].iloc[0]

@@ -57,7 +57,7 @@ _ACCURACIES = {
 }
 _HEADS = ("best_stream", "best_isolated")
 """Controls that are the streams' own heads."""
-_RATIO_STYLES = dict(zip(RATIOS, zip(("#D55E00", "#882255", "#117733", GREY), LINES, strict=True), strict=True))
+_RATIO_STYLES = dict(zip(RATIOS, zip(("#D55E00", "#882255", "#117733", GREY), LINES[:4], strict=True), strict=True))
 """Tol's muted colours beside our own, for lines that are none of the streams'."""
 _COLLECTIVE = "collective"
 POSITIVE = (0.0, np.inf)

@@ -34,6 +34,8 @@ CAPTION = (
 )
 NEEDS = ("continual|rigidity",)
 METRICS = ("patched_accuracy", "masked_accuracy", "average_accuracy")
+TASKS = ("average_accuracy", "forgetting", "learning_accuracy")
+"""Where there is no shortcut."""
 LEVELS = (0.05, 0.01, 0.001)
 CORRECTIONS = {"holm": "Holm", "benjamini_hochberg": "Benjamini-Hochberg"}
 
@@ -67,7 +69,7 @@ def data(
     `diagnose.compare` says of the cell: mean, low, high, interval (how they were made), n, is_baseline, difference,
     p_value, p_corrected, significant, stars, test, correction, family_size, smallest_exact_p, baseline, reason.
 
-    `metrics` are by default those of METRICS that were measured; `baseline` is a scenario or the name of a cell. What
+    `metrics` are by default those of METRICS that were measured, of TASKS without a shortcut; `baseline` is a scenario or the name of a cell. What
     is not said of baseline and tests is as in the diagnosis, or as the study declares it. A study without that
     baseline, or that declares no tests, keeps its means. `settings` go to the families of the metrics.
     """
@@ -117,7 +119,8 @@ def data(
 
 
 def _measured(diagnosis: Diagnosis) -> list[str]:
-    names = [n for n in METRICS if find_metric(n).scalar in diagnosis.results.get(find_metric(n).family, {})]
+    usual = METRICS if "rigidity" in diagnosis.results else TASKS
+    names = [n for n in usual if find_metric(n).scalar in diagnosis.results.get(find_metric(n).family, {})]
     if not names:
         raise WaterjarError(f"none of {', '.join(METRICS)} was measured: name others with metrics=")
     return names

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from waterjar.view.curves import task_starts
+from waterjar.view.curves import CUT, panel_limits, stops, task_starts
 from waterjar.view.numbers import shorten
 from waterjar.view.report.blocks import Key
 from waterjar.view.report.charts.theme import boundaries, fade, label_names, layout
@@ -82,9 +82,18 @@ def curves_panel(
         line = {"color": "#6B7280", "width": 1, "dash": "dot"}
         shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level, "line": line})
     made = layout(title=title, x=x, y=y, height=height, shapes=shapes, annotations=notes)
+    limits = _limits(curves)
+    if limits is not None:
+        made["yaxis"]["range"] = list(limits)
     if notes and title:
         made["margin"]["t"] = 52
     return {"data": data, "layout": made}
+
+
+def _limits(curves: Sequence[Curve]) -> tuple[float, float] | None:
+    """As `panel_limits`, of all lines of a panel."""
+    ends = {end: [value for one in curves for value in getattr(one, end)] for end in ("mean", "low", "high")}
+    return panel_limits(pd.DataFrame(ends))
 
 
 def _band(one: Curve, key: Key) -> list[dict[str, Any]]:
@@ -136,6 +145,14 @@ def panels_over(
         title = titles[str(value)]
         made.append(curves_panel(curves, keys, title=title, x=over.replace("_", " "), y=y, starts=shown))
     return tuple(made)
+
+
+def early(frame: pd.DataFrame, over: str) -> list[str]:
+    """Sentences about lines that end before the others, and about bands that are cut, for a caption."""
+    told = stops(frame, over)
+    said = [f"Lines that end early: {'; '.join(told)}."] if told else []
+    cut = any(panel_limits(part) is not None for _, part in frame.groupby("metric", sort=False))
+    return [*said, *([f"{CUT[:1].upper()}{CUT[1:]}."] if cut else [])]
 
 
 def last_values(frame: pd.DataFrame, by: str, over: str, most: int = 4) -> str:

@@ -13,7 +13,7 @@ from waterjar.view.numbers import shorten
 from waterjar.view.report.blocks import Key
 from waterjar.view.style import COLOURS, short
 
-DASHES = ("solid", "dash", "dashdot", "dot")
+DASHES = ("solid", "dash", "dashdot", "dot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 BOUNDARY = "#C1272D"
 QUIET = "#6B7280"

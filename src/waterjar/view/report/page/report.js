@@ -107,7 +107,7 @@
     const svg = [`<text x="4" y="20" font-size="15" font-weight="600">${words(payload.charts[name].title)}</text>`, ...parts];
     let at = 4;
     if (keys.length > 1) {
-      const dashes = { dash: "6 3", dot: "2 3", dashdot: "6 3 2 3" };
+      const dashes = { dash: "6 3", dot: "2 3", dashdot: "6 3 2 3", longdash: "10 3", longdashdot: "10 3 2 3" };
       for (const [group, label, colour, dash] of keys) {
         if (off.has(group)) continue;
         const wide = 36 + 7 * label.length;

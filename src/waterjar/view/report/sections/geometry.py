@@ -8,7 +8,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
 from waterjar.view.numbers import panel_title
 from waterjar.view.report.blocks import Block, Chart, Heading, Items
-from waterjar.view.report.charts.curves import curve, last_values, panels_over
+from waterjar.view.report.charts.curves import curve, early, last_values, panels_over
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 
@@ -49,7 +49,7 @@ def blocks(model: Model) -> list[Block]:
                 title=about.title + (f", layer {layers[0]}" if layers else ""),
                 panels=_with_simulated(panels, frame[frame["metric"] == _SIMULATED], model),
                 frame=frame,
-                caption=about.caption,
+                caption=" ".join([about.caption, *early(frame, _OVER)]),
                 alt=f"One panel per measure over epochs. {last_values(lines, 'metric', _OVER, 6)}",
                 keys=tuple(model.keys.values()),
                 figure="geometry_stack",

@@ -6,7 +6,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.view import figures
 from waterjar.view.numbers import panel_title
 from waterjar.view.report.blocks import Block, Chart
-from waterjar.view.report.charts.curves import last_values, panels_over
+from waterjar.view.report.charts.curves import early, last_values, panels_over
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 
@@ -31,7 +31,7 @@ def blocks(model: Model) -> list[Block]:
                 title=about.title + (f", layer {layers[0]}" if layers else ""),
                 panels=panels_over(frame, "metric", model.keys, over=_OVER, titles=titles),
                 frame=frame,
-                caption=about.caption,
+                caption=" ".join([about.caption, *early(frame, _OVER)]),
                 alt=f"One panel per metric over epochs. {last_values(frame, 'metric', _OVER)}",
                 keys=tuple(model.keys.values()),
                 figure="plasticity_stack",
