@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from waterjar.errors import given_as
 from waterjar.run.faults import Expected
 
 MetricType = Literal["accuracy", "loss"]
@@ -34,12 +35,12 @@ def chances(settings: Any, tasks: Sequence[int], classes: int | None) -> tuple[t
         if settings.variable == "task_accuracy":
             return unknown, (
                 "of task_accuracy only a task's own classes compete, and how many there are is not recorded: "
-                "give chance=[...], 1 / its classes for every task (--set chance=0.5 where all have two)"
+                f"tell it, 1 / its classes, with {given_as('chance', 0.5)}; a list has one number per task"
             )
         if not classes:
             return unknown, (
                 "the run has not recorded its classes, which accuracy above chance needs: "
-                "pass classes= to the Recorder, or give chance=1/K (--set chance=0.5 of two classes)"
+                f"tell chance, 1 / classes, with {given_as('chance', 0.5)}, or pass classes= to the Recorder"
             )
         return (1 / classes,) * len(tasks), ""
     if isinstance(settings.chance, tuple):
