@@ -38,6 +38,18 @@ class UnwrittenError(WaterjarError):
     """A file could not be written: what goes on without a figure that cannot be drawn does not go on after this."""
 
 
+def given_as(name: str, value: object = "...", *, option: bool = False) -> str:
+    """How a setting is given, for an error that people of both kinds read: on the command line, then in Python.
+
+    `option` says that it is an option of its own.
+
+    >>> print(given_as("eval_sets", "[...]"))
+    --set eval_sets=[...] (Python: eval_sets=[...])
+    """
+    said = f"--{name} {value}" if option else f"--set {name}={value}"
+    return f"{said} (Python: {name}={value})"
+
+
 def unknown_name(what: str, value: object, options: Iterable[object], hint: str = "") -> WaterjarError:
     """Build the error for a name that is not one of `options`, with the nearest valid one.
 
@@ -45,7 +57,8 @@ def unknown_name(what: str, value: object, options: Iterable[object], hint: str 
     eval_set 'tset' is unknown: did you mean 'test'? Known: 'test', 'train'
     """
     known, value = [str(option) for option in options], brief(value)
-    near = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
+    near = [name for name in known if name.lower() == value.lower()][:1]
+    near = near or difflib.get_close_matches(value, known, n=1, cutoff=0.5)
     guess = f" did you mean '{near[0]}'?" if near else ""
     listing = ", ".join(f"'{name}'" for name in known) or "none"
     tail = f". {hint}" if hint else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from waterjar.cli import completing
 from waterjar.cli.latex import latex_table
 from waterjar.cli.measured import (
     Fresh,
@@ -22,6 +23,7 @@ from waterjar.cli.measured import (
     warnings_of,
 )
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
+from waterjar.cli.progress import working
 from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
@@ -39,17 +41,32 @@ def command(
     path: Annotated[Path, typer.Argument(help="A study.")],
     metrics: Annotated[
         list[str] | None,
-        typer.Option(help="Metrics, such as ad,pd,sfr_rel; docs/metrics.md lists them. A few of every family if none."),
+        typer.Option(
+            help="Metrics by name or symbol, such as forgetting,ACC; docs/metrics.md lists them. A few if none.",
+            autocompletion=completing.metrics,
+        ),
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(help="A scenario, or the name of a cell; as declared, or scratch_t2, or the first cell declared."),
+        typer.Option(
+            help="A scenario, or the name of a cell; as declared, or scratch_t2, or the first cell declared.",
+            autocompletion=completing.cells,
+        ),
     ] = None,
     test: Annotated[
-        str | None, typer.Option(help="Of pairs paired_t, wilcoxon; else welch, mann_whitney; permutation of both.")
+        str | None,
+        typer.Option(
+            help="Of pairs paired_t, wilcoxon; else welch, mann_whitney; permutation of both.",
+            autocompletion=completing.one_of("paired_t", "wilcoxon", "permutation", "welch", "mann_whitney"),
+        ),
     ] = None,
     paired: Annotated[bool | None, typer.Option("--paired/--unpaired", help="Whether seeds are pairs.")] = None,
-    correction: Annotated[str | None, typer.Option(help="holm or benjamini_hochberg.")] = None,
+    correction: Annotated[
+        str | None,
+        typer.Option(
+            help="holm or benjamini_hochberg.", autocompletion=completing.one_of("holm", "benjamini_hochberg")
+        ),
+    ] = None,
     alpha: Annotated[float | None, typer.Option(help="Level of tests; intervals are at 1 - alpha; 0.05.")] = None,
     where: Where = None,
     sets: Set = None,
@@ -62,7 +79,14 @@ def command(
             "--latex figures are drawn only where this is given."
         ),
     ] = None,
-    kind: Annotated[str | None, typer.Option("--format", help="Of the figures: png, pdf or svg; as declared.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Of the figures: png, pdf or svg; as declared.",
+            autocompletion=completing.one_of(*_FORMATS),
+        ),
+    ] = None,
     as_latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all columns as CSV.")] = False,
     as_json: AsJson = False,
@@ -123,21 +147,13 @@ def _check_folder(out: Path | None, no_figures: bool) -> None:
 
 
 def _figures(found: Diagnosis, names: list[str], out: Path | None, kind: str | None) -> dict[str, Path | str]:
-    """Draw under a progress bar; without matplotlib, one line that says so."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415
-
+    """Draw, and say how far it is; without matplotlib, one line that says so."""
     from waterjar.errors import UnwrittenError, WaterjarError  # noqa: PLC0415
     from waterjar.view.album import compare_figures  # noqa: PLC0415
 
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("figures", total=None)
-
-        def watch(name: str, done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
+    with working("drawing") as progress:
         try:
-            return compare_figures(found, out, names, kind=kind, progress=watch)
+            return compare_figures(found, out, names, kind=kind, progress=progress.figure)
         except UnwrittenError:
             raise
         except WaterjarError as error:  # without matplotlib none can be drawn; the table is there all the same
@@ -222,11 +238,14 @@ def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
     own = interval_words(compared["interval"], 1 - alpha)
     pairs = "pairs" if found.analysis.test_settings.paired else "runs of the smaller side"
     made = table(
-        f"mean with its {own}; difference to the baseline with its t interval and n {pairs}", [*_HEADER, *costs]
+        f"mean with its {own}; difference to the baseline with its t interval and n {pairs}",
+        [*_HEADER, *costs],
+        ("cell",),
     )
     for name, *shown in rows:
         row(made, found.declared(name).label, *shown)
-    lines: list[Any] = [made, baseline]
+    meant = dict.fromkeys(found.declared(name).caution for name in compared["metric"])
+    lines: list[Any] = [made, *(line for line in meant if line), baseline]
     if len(tests):
         over = f"{first['correction']} over {first['family_size']} tests"
         how = f"{tests.iloc[0]['test']}, {over}; * p corrected <= {alpha:g}"

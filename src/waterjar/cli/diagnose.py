@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterjar.cli import completing
 from waterjar.cli.measured import (
     Executor,
     Fresh,
@@ -36,7 +37,13 @@ _MOST_CELLS = 7
 
 def command(
     path: Annotated[Path, typer.Argument(help="A study, or a run.")],
-    only: Annotated[list[str] | None, typer.Option(help="Families or metrics; docs/metrics.md lists them.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Families or metrics, such as continual or ACC,BWT; docs/metrics.md lists them.",
+            autocompletion=completing.families_or_metrics,
+        ),
+    ] = None,
     where: Where = None,
     sets: Set = None,
     fresh: Fresh = False,
@@ -87,11 +94,17 @@ def print_diagnosis(found: Diagnosis, rows: pd.DataFrame) -> None:
             level = found.confidence(name)
             means = cells_over_seeds(part, level, found.declared)
             title = f"{family.title} (mean over seeds, {interval_words(means['interval'], level)})"
-            print_rich(*_tables(title, means, found, trained if name == "rigidity" else {}))
+            print_rich(*_tables(title, means, found, trained if name == "rigidity" else {}), *cautions(part, found))
     said = found.sentences()
     if said:
         print_rich(*(f"{name}: {sentence}" for name, sentence in said.items()), "")
     print_rich(*warnings_of(found), *origin_of(found))
+
+
+def cautions(rows: pd.DataFrame, found: Diagnosis) -> list[str]:
+    """A line for every metric of a table whose name misleads: what it is, and which way is better."""
+    said = [found.declared(name).caution for name in dict.fromkeys(rows[rows["value"].notna()]["metric"])]
+    return [line for line in said if line]
 
 
 def _tables(title: str, rows: pd.DataFrame, found: Diagnosis, trained: dict[str, str]) -> list[Any]:

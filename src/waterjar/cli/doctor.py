@@ -18,6 +18,7 @@ from waterjar._version import __version__
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 
 NAME = "doctor"
+_PIPED = 100
 
 
 def command(
@@ -43,20 +44,21 @@ def command(
         return
     made = table(
         f"waterjar {__version__}, python {platform.python_version()}",
-        ["extra", "installed", "missing", "to get it"],
+        ["extra", "installed", "missing"],
     )
     for name, extra in extras.items():
         have = ", ".join(f"{p} {v}" for p, v in extra["installed"].items())
-        row(made, name, have or "–", ", ".join(extra["missing"]) or "–", extra["command"] or "–")
+        row(made, name, have or "–", ", ".join(extra["missing"]) or "–")
+    commands = [extra["command"] for extra in extras.values() if extra["command"]]
     programs = table("", ["program", "there", "what for"])
     for name, purpose in tools.items():
         row(programs, name, "yes" if found[name] else "no", purpose)
-    print_rich(made, programs)
+    print_rich(made, *(f"to get what is missing: {command}" for command in commands), programs, piped=_PIPED)
     if outside:
         others = table("parts from outside", ["shelf", "name", "package", "module", "state"])
         for part in outside:
             row(others, part["shelf"], part["name"], part["package"], part["module"], part["state"])
-        print_rich(others)
+        print_rich(others, piped=_PIPED)
 
 
 def parts_from_outside() -> list[dict[str, str]]:

@@ -9,6 +9,7 @@ import typer
 
 from waterjar.cli.export import tell
 from waterjar.cli.output import AsJson
+from waterjar.cli.progress import working
 
 NAME = "ensemble"
 
@@ -30,4 +31,6 @@ def command(
     known = next((one for one in RULES if one == rule), None)
     if known is None:
         raise unknown_name("--rule", rule, RULES)
-    tell(ensemble_of_seeds(open_study(path), out, cells=cell, eval_sets=eval_set, rule=known), as_json, "note")
+    with working("making ensembles"):
+        made = ensemble_of_seeds(open_study(path), out, cells=cell, eval_sets=eval_set, rule=known)
+    tell(made, as_json, "note")

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterjar.cli import completing
 from waterjar.cli.measured import Where, read_sets, run_diagnose, runs_at, settings_by_family
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
+from waterjar.cli.progress import working
 from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
@@ -20,7 +22,12 @@ if TYPE_CHECKING:
 NAME = "export"
 SEED = "seed"
 Format = Annotated[
-    str, typer.Option("--format", help="seed, csv, npy or one that another package brings; --list has them.")
+    str,
+    typer.Option(
+        "--format",
+        help="seed, csv, npy or one that another package brings; --list has them.",
+        autocompletion=completing.formats,
+    ),
 ]
 Listing = Annotated[bool, typer.Option("--list", help="List the formats.")]
 
@@ -66,7 +73,8 @@ def command(
         told = _with_analyses(study, out, settings_by_family(sets, FAMILIES), **folders)
     else:
         given = {option: value for option, value in folders.items() if value}
-        told = formats.export_as(kind, study, out, {**read_sets(sets), **given})
+        with working(f"exporting {len(study)} runs"):
+            told = formats.export_as(kind, study, out, {**read_sets(sets), **given})
     tell(told, as_json, "not in it")
 
 

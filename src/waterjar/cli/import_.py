@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from waterjar.cli.export import SEED, Format, Listing, list_formats, tell
+from waterjar.cli.measured import read_sets
 from waterjar.cli.output import AsJson
+from waterjar.cli.progress import working
 
 NAME = "import"
 
@@ -17,6 +19,10 @@ def command(
     path: Annotated[Path | None, typer.Argument(help="results/{dataset}/{algorithm}, or a CSV file.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run to be made; of a CSV file, the study.")] = None,
     kind: Format = SEED,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help='A setting of the format, such as "splits=[before, after]" of csv.'),
+    ] = None,
     listing: Listing = False,
     as_json: AsJson = False,
 ) -> None:
@@ -30,4 +36,6 @@ def command(
     if path is None or out is None:
         raise WaterjarError("expected a file and a place: waterjar import FILE --out PLACE")
     formats.SHELF.check(kind, "--format")
-    tell(formats.import_from(kind, path, out), as_json, "note")
+    with working(f"importing {path}"):
+        made = formats.import_from(kind, path, out, read_sets(sets))
+    tell(made, as_json, "note")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterjar.cli import completing
 from waterjar.cli.measured import undeclared_runs
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
 from waterjar.run.shown import shown_settings, visible
@@ -22,7 +23,12 @@ _MOST_COLUMNS = 6
 
 def command(
     path: Annotated[Path, typer.Argument(help="Directory that holds the runs.")] = Path(),
-    where: Annotated[str | None, typer.Option(help='Condition, such as "learner=derpp and seed in (1, 2)".')] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            help='Condition, such as "learner=derpp and seed in (1, 2)".', autocompletion=completing.conditions
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the runs of a study."""

@@ -37,7 +37,6 @@ app = typer.Typer(
     name="waterjar",
     help="How a network learns, not only how well it scores.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 for module in (

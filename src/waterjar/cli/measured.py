@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterjar.cli import completing
+from waterjar.cli.progress import working
 from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
@@ -18,9 +20,19 @@ if TYPE_CHECKING:
     from waterjar.lab.study.executors import Choice
     from waterjar.run.study import Study
 
-Where = Annotated[str | None, typer.Option(help='Only runs with this, such as "learner=derpp and seed in (1, 2)".')]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        help='Only runs with this, such as "learner=derpp and seed in (1, 2)".', autocompletion=completing.conditions
+    ),
+]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting, such as threshold=0.8 or rigidity.threshold=0.8.")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A setting, such as threshold=0.8 or rigidity.threshold=0.8.",
+        autocompletion=completing.settings,
+    ),
 ]
 """Of commands that measure any family; export and plot take fewer, and have examples of their own."""
 Workers = Annotated[
@@ -29,7 +41,8 @@ Workers = Annotated[
 Executor = Annotated[
     str | None,
     typer.Option(
-        help="Where it is computed: local, dask or slurm; with settings, \"{name: dask, scheduler: 'tcp://host:8786'}\"."
+        help="Where it is computed: local, dask or slurm; with settings, \"{name: dask, scheduler: 'tcp://host:8786'}\".",
+        autocompletion=completing.one_of("local", "dask", "slurm"),
     ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Measure again, whatever the cache has.")]
@@ -84,15 +97,16 @@ def settings_by_family(given: Sequence[str] | None, among: Sequence[str] | None 
 
 
 def names_in(text: Sequence[str] | None, option: str) -> list[str] | None:
-    """Names given one by one or with commas; the same name twice counts once."""
+    """Metrics (by name or symbol) or families, given one by one or with commas; the same one twice counts once."""
+    from waterjar.diagnose.registry import metric_name  # noqa: PLC0415
     from waterjar.errors import WaterjarError  # noqa: PLC0415
 
     if text is None:
         return None
-    names = list(dict.fromkeys(name.strip() for part in text for name in part.split(",") if name.strip()))
-    if not names:
-        raise WaterjarError(f"{option} names nothing: give names, such as ad,pd,sfr_rel; docs/metrics.md lists them")
-    return names
+    words = [word.strip() for part in text for word in part.split(",") if word.strip()]
+    if not words:
+        raise WaterjarError(f"{option} names nothing: give names, such as AD,PD,SFR_rel; docs/metrics.md lists them")
+    return list(dict.fromkeys(map(metric_name, words)))
 
 
 def one_format(**asked: bool) -> None:
@@ -119,36 +133,23 @@ def run_diagnose(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     **how: Any,
 ) -> Diagnosis:
-    """`diagnose` with a progress bar that says how long is left; Ctrl-C stops, and what is measured stays measured.
+    """`diagnose`, which says how long is left; Ctrl-C stops, and what is measured stays measured.
 
     Who knows better what goes on from there says so, with say_stopped=False.
     """
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
     from waterjar.diagnose.analysis import analysis_of  # noqa: PLC0415
     from waterjar.diagnose.study import diagnose  # noqa: PLC0415
     from waterjar.view.outputs import check_outputs  # noqa: PLC0415
 
     check_outputs(analysis_of(study))
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        tasks: dict[str, Any] = {}
-
-        def watch(family: str, done: float, total: int) -> None:
-            if family not in tasks:
-                tasks[family] = progress.add_task(family, total=total)
-            progress.update(tasks[family], completed=done)
-
-        try:
-            with _opened(executor, workers, study.path) as pool:
-                return diagnose(study, settings=settings, watch=watch, executor=pool, **how)
-        except KeyboardInterrupt:
-            progress.stop()
-            if not say_stopped:
-                raise
-            sys.stderr.write("stopped; what was measured is kept: the same command goes on from there\n")
-            raise typer.Exit(130) from None
+    try:
+        with working("measuring") as progress, _opened(executor, workers, study.path) as pool:
+            return diagnose(study, settings=settings, watch=progress.watch, executor=pool, **how)
+    except KeyboardInterrupt:
+        if not say_stopped:
+            raise
+        sys.stderr.write("stopped; what was measured is kept: the same command goes on from there\n")
+        raise typer.Exit(130) from None
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from waterjar.cli import completing
 from waterjar.cli.output import AsJson, print_json
 from waterjar.errors import WaterjarError
 from waterjar.run.disk import write_file
@@ -16,7 +17,10 @@ NAME = "new"
 
 def command(
     file: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("study.yaml"),
-    kind: Annotated[str, typer.Option(help="Of study: einstellung, binary, or another package's.")] = "einstellung",
+    kind: Annotated[
+        str,
+        typer.Option(help="Of study: einstellung, binary, or another package's.", autocompletion=completing.kinds),
+    ] = "einstellung",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:

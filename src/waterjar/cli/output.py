@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +14,8 @@ from waterjar.run.shown import json_text, visible
 if TYPE_CHECKING:
     from rich.table import Table
 
+_TEXT, _GAP = 24, 3
+"""Columns that a text must have to be read, and those between two columns of a table."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -30,16 +32,20 @@ def _finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def table(title: str, columns: Sequence[str]) -> Table:
-    """A table in the house style; cells are escaped by `row`."""
+def table(title: str, columns: Sequence[str], whole: Collection[str] = ()) -> Table:
+    """A table in the house style; cells are escaped by `row`.
+
+    The first column says what a row is about: it is never broken into lines, nor are those that are `whole`. Where
+    those follow the first one, they say so with it.
+    """
     from rich import box  # noqa: PLC0415 - not for --help
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     made = Table(title=visible(title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     made.min_width = len(title)
-    for column in columns:
-        made.add_column(escape(visible(column)), overflow="fold")
+    for i, column in enumerate(columns):
+        made.add_column(escape(visible(column)), overflow="fold", no_wrap=i == 0 or column in whole)
     return made
 
 
@@ -50,13 +56,53 @@ def row(made: Table, *cells: object) -> None:
     made.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in cells))
 
 
-def print_rich(*parts: object) -> None:
-    """Print tables and texts to the terminal, or plainly into a pipe."""
-    from rich.console import Console  # noqa: PLC0415
+def print_rich(*parts: object, piped: int = 1000) -> None:
+    """Print tables and texts to the terminal, or plainly into a pipe, `piped` columns wide.
 
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 1000)
+    A table of more columns than the terminal has room for goes on below, with the columns that say what a row is about.
+    """
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else piped)
     for part in parts:
-        console.print(visible(part) if isinstance(part, str) else part)
+        for piece in _folded(part, console.width) if isinstance(part, Table) else [part]:
+            console.print(visible(piece) if isinstance(piece, str) else piece)
+
+
+def _folded(made: Table, width: int) -> list[Table]:
+    """A table as one or several that fit; a column of long texts is no wider than it must be, and wraps."""
+    from rich.text import Text  # noqa: PLC0415
+
+    made.min_width = min(made.min_width or 0, width)
+    cells = [[Text.from_markup(str(column.header)), *column.cells] for column in made.columns]
+    sizes = [max(cell.cell_len for cell in own if isinstance(cell, Text)) for own in cells]
+    words = [max(len(word) for cell in own for word in (str(cell).split() or [""])) for own in cells]
+    made.columns[0].no_wrap = sizes[0] <= width - _TEXT
+    needs = [
+        size if column.no_wrap else min(size, max(_TEXT, word))
+        for column, size, word in zip(made.columns, sizes, words, strict=True)
+    ]
+    about = next((i for i, column in enumerate(made.columns) if i and not column.no_wrap), len(made.columns))
+    keys = list(range(about if about < len(made.columns) else 1))
+    groups: list[list[int]] = [[]]
+    for i, need in list(enumerate(needs))[len(keys) :]:
+        there = [*keys, *groups[-1]]
+        if groups[-1] and sum(needs[k] + _GAP for k in there) + need > width:
+            groups.append([])
+        groups[-1].append(i)
+    if len(groups) == 1:
+        return [made]
+    pieces: list[Table] = []
+    for group in groups:
+        piece = table(made.title if not pieces and isinstance(made.title, str) else "", [])
+        piece.min_width = made.min_width if not pieces else 0
+        for i in (*keys, *group):
+            piece.add_column(made.columns[i].header, overflow="fold", no_wrap=made.columns[i].no_wrap)
+        for line in zip(*([*made.columns[i].cells] for i in (*keys, *group)), strict=True):
+            piece.add_row(*line)
+        pieces.append(piece)
+    return pieces
 
 
 def coloured(state: str) -> Any:

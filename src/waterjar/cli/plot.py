@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterjar.cli import completing
 from waterjar.cli.measured import Where, read_sets, run_diagnose, runs_at, warn
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
+from waterjar.cli.progress import working
 from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
@@ -28,7 +31,8 @@ def command(
         str | None,
         typer.Option(
             help="The figure's name, or all, or album: every algorithm's own; --list has them. By default those that "
-            "the study declares, or all."
+            "the study declares, or all.",
+            autocompletion=completing.figures,
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="x.pdf, x.svg or x.png; of several figures, a folder.")] = None,
@@ -37,7 +41,12 @@ def command(
     ] = None,
     where: Where = None,
     kind: Annotated[
-        str | None, typer.Option("--format", help="Of several figures: pdf, svg or png; as declared, or pdf.")
+        str | None,
+        typer.Option(
+            "--format",
+            help="Of several figures: pdf, svg or png; as declared, or pdf.",
+            autocompletion=completing.one_of(*FORMATS),
+        ),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
     as_json: AsJson = False,
@@ -69,7 +78,10 @@ def command(
         check_target(out)
         found = _measured(runs_at(path, where), figures.describe(figure), settings)
         warn(found)
-        drawn = {"drawn": {figure: str(figures.save(figures.draw(figure, found, **settings), out))}, "passed_over": {}}
+        with working("drawing") as progress:
+            progress.watch(figure, 0, 0)
+            saved = figures.save(figures.draw(figure, found, **settings), out)
+        drawn = {"drawn": {figure: str(saved)}, "passed_over": {}}
     if as_json:
         print_json(drawn)
         return
@@ -132,7 +144,8 @@ def _album(study: Study, folder: Path) -> dict[str, dict[str, str]]:
         raise WaterjarError(f"--out {folder}: expected a folder for an album")
     found = run_diagnose(study)
     warn(found)
-    made = album(found, folder)
+    with working("drawing") as progress:
+        made = album(found, folder, progress=progress.figure)
     return {
         "drawn": {name: str(file) for name, file in made.items() if isinstance(file, Path)},
         "passed_over": {name: why for name, why in made.items() if isinstance(why, str)},
@@ -141,7 +154,7 @@ def _album(study: Study, folder: Path) -> dict[str, dict[str, str]]:
 
 def _several(study: Study, folder: Path, kind: str | None, *, declared: bool) -> dict[str, dict[str, str]]:
     """All figures, or those that the study declares, of the families that it measures."""
-    from waterjar.errors import UnwrittenError, WaterjarError  # noqa: PLC0415
+    from waterjar.errors import WaterjarError  # noqa: PLC0415
     from waterjar.view import figures  # noqa: PLC0415
     from waterjar.view.style import house_style  # noqa: PLC0415
 
@@ -155,18 +168,34 @@ def _several(study: Study, folder: Path, kind: str | None, *, declared: bool) ->
     forms = [kind] if kind else [form for form in found.analysis.export_formats if form in FORMATS] or [FORMATS[0]]
     drawn: dict[str, str] = {}
     refused: dict[str, str] = {}
-    for name in named if declared and named else figures.available():
-        try:
-            needs = [need.split("|") for need in figures.describe(name).needs]
-            lacking = [need for need in needs if not any(one in found.results for one in need)]
-            if lacking and name not in named:  # a figure that is declared is drawn, whatever has to be measured for it
-                why = found.passed_over.get(lacking[0][0], f"{' or '.join(lacking[0])} was not measured")
-                raise WaterjarError(why)
-            for form in forms:
-                target = folder / f"{name}.{form}"
-                drawn[target.name] = str(figures.save(figures.draw(name, found), target))
-        except UnwrittenError:
-            raise
-        except WaterjarError as error:  # it says why this study cannot have this figure
-            refused[name] = str(error)
+    wanted = list(named if declared and named else figures.available())
+    with working("drawing") as progress:
+        for done, name in enumerate(wanted):
+            progress.figure(name, done, len(wanted))
+            files, why = _draw_one(name, found, folder, forms, must=name in named)  # declared: whatever it takes
+            drawn |= files
+            refused |= {name: why} if why else {}
     return {"drawn": drawn, "passed_over": refused}
+
+
+def _draw_one(
+    name: str, found: Diagnosis, folder: Path, forms: Sequence[str], *, must: bool
+) -> tuple[dict[str, str], str]:
+    """A figure in every format: file -> where it is, and why there is none; what it needs is measured if it `must`."""
+    from waterjar.errors import UnwrittenError, WaterjarError  # noqa: PLC0415
+    from waterjar.view import figures  # noqa: PLC0415
+
+    drawn: dict[str, str] = {}
+    try:
+        needs = [need.split("|") for need in figures.describe(name).needs]
+        lacking = [need for need in needs if not any(one in found.results for one in need)]
+        if lacking and not must:
+            return {}, found.passed_over.get(lacking[0][0], f"{' or '.join(lacking[0])} was not measured")
+        for form in forms:
+            target = folder / f"{name}.{form}"
+            drawn[target.name] = str(figures.save(figures.draw(name, found), target))
+    except UnwrittenError:
+        raise
+    except WaterjarError as error:  # it says why this study cannot have this figure
+        return drawn, str(error)
+    return drawn, ""

@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
+from waterjar.cli import completing
 from waterjar.cli.measured import Fresh, Set, Where, Workers, run_diagnose, settings_by_family
+from waterjar.cli.progress import working
 from waterjar.run.shown import visible
 
 NAME = "report"
@@ -19,13 +21,21 @@ def command(
     path: Annotated[Path, typer.Argument(help="A study, or a run.")],
     out: Annotated[Path | None, typer.Option(help="The file to write; by default report.html in the study.")] = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="html, markdown, latex, json, csv, pdf or template; as --out ends.")
+        str | None,
+        typer.Option(
+            "--format",
+            help="html, markdown, latex, json, csv, pdf or template; as --out ends.",
+            autocompletion=completing.one_of("html", "markdown", "latex", "json", "csv", "pdf", "template"),
+        ),
     ] = None,
     notebook: Annotated[
         bool, typer.Option("--notebook", help="Write a Jupyter notebook that opens the study and draws it anew.")
     ] = False,
     title: Annotated[str, typer.Option(help="A title; by default the name of the study.")] = "",
-    baseline: Annotated[str | None, typer.Option(help="A scenario, or the name of a cell; as declared.")] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="A scenario, or the name of a cell; as declared.", autocompletion=completing.cells),
+    ] = None,
     where: Where = None,
     sets: Set = None,
     fresh: Fresh = False,
@@ -59,11 +69,12 @@ def command(
         settings=settings_by_family(sets, analysis_of(study).families) if sets else None,
         measure=functools.partial(run_diagnose, fresh=fresh, workers=workers),
     )
-    made = compose(model)
-    if form is None:
-        picked = where or ("" if study.path.resolve() == path.resolve() else f"name == {path.resolve().name!r}")
-        written = write_notebook(made, study.path, target, settings=model.given, where=picked)
-    else:
-        written = write(made, target, form)
+    with working("writing the report"):
+        made = compose(model)
+        if form is None:
+            picked = where or ("" if study.path.resolve() == path.resolve() else f"name == {path.resolve().name!r}")
+            written = write_notebook(made, study.path, target, settings=model.given, where=picked)
+        else:
+            written = write(made, target, form)
     sys.stderr.write(f"waterjar: {visible(made.status.title)}. {visible(made.status.text)}\n")
     sys.stdout.write(f"{visible(str(written))}\n")

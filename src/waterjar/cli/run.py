@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
 import signal
 import sys
@@ -16,6 +17,7 @@ import typer
 from waterjar.cli.diagnose import print_diagnosis
 from waterjar.cli.measured import Executor, executor_of, run_diagnose
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+from waterjar.cli.progress import Lines, duration, working
 from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
@@ -102,15 +104,15 @@ def stoppable(again: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def watched(declared: Any, *, quiet: bool) -> Iterator[Watch | None]:
-    """A live table of the runs in training, unless nobody wants to see it."""
+    """How far the runs in training are: a live table on a terminal, unless it is to be `quiet`; else lines."""
     from waterjar.lab.study import kinds  # noqa: PLC0415
 
-    board = None if quiet else _Board(declared.resources.at_a_time, kinds.of(declared.kind).SHOWN)
+    live = not quiet and sys.stderr.isatty()
+    board = _Board(declared.resources.at_a_time, kinds.of(declared.kind).SHOWN, live=live)
     try:
-        yield board.show if board else None
+        yield board.show
     finally:
-        if board:
-            board.close()
+        board.close()
 
 
 def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json: bool) -> list[str]:
@@ -121,7 +123,8 @@ def _tell(declared: Any, done: Study, folder: Path, *, train_only: bool, as_json
     if not as_json:
         _print_final(done)
     found = None if train_only else run_diagnose(done, say_stopped=False)
-    made = {} if found is None else write_outputs(found, folder)
+    with working("drawing and writing") as progress:
+        made = {} if found is None else write_outputs(found, folder, progress=progress.figure)
     written = {name: str(file) for name, file in made.items() if isinstance(file, Path)}
     refused = {name: why for name, why in made.items() if isinstance(why, str)}
     unmeasured = [name for name in (found.passed_over if found is not None else ()) if _asked(declared, name)]
@@ -158,9 +161,8 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
 
     data = load(declared.data.name, **declared.data.settings)
     jobs = plan(declared, out, data)
-    if not as_json:
-        sys.stderr.write("trying out a small copy of every kind of run ...\n")
-    found = estimate(declared, jobs, data)
+    with working("trying out a small copy of every kind of run") as progress:
+        found = estimate(declared, jobs, data, functools.partial(progress.watch, "kinds"))
     left = [job for job in jobs if job.status != "sealed"]
     if as_json:
         runs = [
@@ -187,30 +189,33 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
             coloured(job.status),
             job.epochs,
             f"{job.images:,}",
-            _time(cost.seconds),
+            duration(cost.seconds),
             _size(cost.bytes),
         )
     print_rich(
         made,
-        f"{len(left)} of {len(jobs)} runs left, about {_time(found.seconds)} with {declared.resources.at_a_time} at a "
-        f"time (the start of a worker takes {_time(found.start)} of it); about {_size(found.bytes)} of disk, "
-        "checkpoints and the data set's copy included",
+        f"{len(left)} of {len(jobs)} runs left, about {duration(found.seconds)} with "
+        f"{declared.resources.at_a_time} at a time (the start of a worker takes {duration(found.start)} of it); "
+        f"about {_size(found.bytes)} of disk, checkpoints and the data set's copy included",
     )
 
 
 class _Board:
-    """The live table."""
+    """How far runs are: the live table, or lines in its place."""
 
-    def __init__(self, workers: int, shown: str) -> None:
+    def __init__(self, workers: int, shown: str, *, live: bool) -> None:
         from rich.console import Console  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415
 
         self._workers = workers
         self._shown = shown
         self._seen: dict[str, JobProgress] = {}
-        self._live = Live(console=Console(stderr=True), refresh_per_second=2)
-        self._live.start()
         self._began = time.monotonic()
+        self._title = "training"
+        self._live = Live(console=Console(stderr=True), refresh_per_second=2) if live else None
+        self._lines = None if live else Lines(lambda _: self._title)
+        if self._live is not None:
+            self._live.start()
 
     def show(self, jobs: list[Job], last: bool) -> None:
         """Look at the runs and draw."""
@@ -220,13 +225,18 @@ class _Board:
             known = self._seen.get(job.path.name)
             if known is None or known.status != "sealed":
                 self._seen[job.path.name] = glance(job, known)
-        self._live.update(self._picture(jobs), refresh=last)
+        self._title = self._summary(jobs)
+        if self._live is not None:
+            self._live.update(self._picture(jobs), refresh=last)
 
     def close(self) -> None:
-        """Leave the last picture on the screen."""
-        self._live.stop()
+        """Leave the last picture on the screen, or the last line."""
+        if self._live is not None:
+            self._live.stop()
+        if self._lines is not None:
+            self._lines.close(self._title)
 
-    def _picture(self, jobs: list[Job]) -> RenderableType:
+    def _summary(self, jobs: list[Job]) -> str:
         from waterjar.lab.study.progress import rates, seconds_left  # noqa: PLC0415
 
         seen = self._seen
@@ -235,12 +245,15 @@ class _Board:
         left = seconds_left(jobs, seen, self._workers)
         speeds = rates(jobs, seen).values()
         speed = sum(speeds) / max(1, len(speeds))
-        title = (
+        return (
             f"{done}/{len(jobs)} runs, {epochs}/{sum(job.epochs for job in jobs)} epochs, "
-            f"{speed:,.0f} images/s a run, {_time(time.monotonic() - self._began)} gone, "
-            f"{'?' if left is None else _time(left)} left"
+            f"{speed:,.0f} images/s a run, {duration(time.monotonic() - self._began)} gone, "
+            f"{'?' if left is None else duration(left)} left"
         )
-        made = table(title, ["run", "status", "epoch", "images/s", self._shown])
+
+    def _picture(self, jobs: list[Job]) -> RenderableType:
+        seen = self._seen
+        made = table(self._title, ["run", "status", "epoch", "images/s", self._shown])
         shown = [job for job in jobs if seen[job.path.name].status in ("recording", "interrupted")]
         rest = [job for job in jobs if job not in shown]
         for job in (shown + rest)[:20]:
@@ -274,12 +287,6 @@ def _print_final(study: Any) -> None:
         values = [a.sel(eval_set=name).values if name in a.eval_set.values else None for a in cells.values()]
         row(made, name, *("–" if v is None else f"{v.mean():.3f} ({v.min():.3f}–{v.max():.3f})" for v in values))
     print_rich(made, *([f"and {len(sets) - _MOST_SETS} more sets"] if len(sets) > _MOST_SETS else []))
-
-
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 def _size(size: float) -> str:

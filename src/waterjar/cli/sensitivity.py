@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from waterjar.cli.measured import Set, Where, one_format, runs_at, settings_by_family, warn
+from waterjar.cli import completing
+from waterjar.cli.measured import Set, Where, one_format, run_diagnose, runs_at, settings_by_family, warn
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 
 NAME = "sensitivity"
@@ -16,7 +17,9 @@ NAME = "sensitivity"
 
 def command(
     path: Annotated[Path, typer.Argument(help="A study.")],
-    metric: Annotated[str, typer.Option(help="The metric, such as sfr_rel.")],
+    metric: Annotated[
+        str, typer.Option(help="The metric by name or symbol, such as SFR_rel.", autocompletion=completing.metrics)
+    ],
     over: Annotated[str, typer.Option(help="The setting, such as patch.rate or threshold.")],
     values: Annotated[str | None, typer.Option(help="For a setting of the diagnosis: values, 0.4,0.5,0.6.")] = None,
     where: Where = None,
@@ -35,7 +38,9 @@ def command(
     declared = find_metric(metric)
     tried = None if values is None else [read_yaml(text, f"--values {values}") for text in values.split(",")]
     settings = settings_by_family(sets, [declared.family])
-    means, trends, measured = sensitivity(runs_at(path, where), metric, over, values=tried, settings=settings)
+    means, trends, measured = sensitivity(
+        runs_at(path, where), metric, over, values=tried, settings=settings, measure=run_diagnose
+    )
     warn(measured, over=means["setting"].iloc[0])
     if as_json:
         found = {"means": means, "trends": trends}

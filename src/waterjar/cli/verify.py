@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
+from waterjar.cli.progress import working
 
 if TYPE_CHECKING:
     from waterjar.run.seal import Verification
@@ -33,7 +34,9 @@ def command(
 
     paths, absent = _runs(path)
     found: list[tuple[Verification, Signature]] = []
-    for result in verify_all(paths):
+    with working("checking seals") as progress:
+        verified = verify_all(progress.each("runs", paths))
+    for result in verified:
         run = result.path
         if sign and result.state == "sealed":
             signature.sign(run, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, given_as, unknown_name
 from waterjar.run import ledger
 from waterjar.run.identity import SEED_KEYS, UNHASHED
 from waterjar.run.reader import Run
@@ -157,7 +157,7 @@ def _matching(cell: str, candidates: list[str], cells: _Cells, name: str) -> tup
         listing = ", ".join(f"'{cells.names[other]}'" for other in best)
         raise WaterjarError(
             f"'{cells.names[cell]}' has {len(best)} possible baselines: {listing}. "
-            "Name one with baseline=, or select() runs"
+            f"Name one with {given_as('baseline', 'NAME', option=True)}, or leave runs out with --where"
         )
     return best[0], cells.note(cell, best[0])
 

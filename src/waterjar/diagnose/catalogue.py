@@ -13,9 +13,10 @@ _HEAD = """# Metrics
 <!-- Made from the registry by `make catalogue`; a test holds it true. Edit the declarations, not this file. -->
 
 Every metric is declared once, in the file that computes it. `waterjar diagnose DIR` measures all that a study has the
-data for; `--only NAME` picks a family or a metric. ↑ higher is better, ↓ lower is better, →0 any distance from 0
-speaks. Missing values are NaN, and `<name>_reason` says why. A metric with several numbers per seed has one per
-seed under the name in brackets (a mean, or the last value): that number enters tables and tests.
+data for; `--only NAME` picks a family or a metric, by its name or by its symbol (ACC). ↑ higher is better, ↓ lower is
+better, →0 both sides of zero are findings. Missing values are NaN, and `<name>_reason` says
+why. A metric with several numbers per seed has one per seed under the name in brackets (a mean, or the last value):
+that number enters tables and tests.
 """
 
 
@@ -46,7 +47,7 @@ def _line(metric: Metric) -> str:
     arrow = metric.label.removeprefix(metric.symbol or metric.name).strip()
     cells = [
         f"`{metric.name}`{symbol} {arrow}{summary}".replace("  ", " "),
-        metric.long_name,
+        f"{metric.long_name}; {metric.unlike}" if metric.unlike else metric.long_name,
         metric.formula,
         f"{units}[{_bound(metric.range[0])}, {_bound(metric.range[1])}]",
         _code(metric.needs),

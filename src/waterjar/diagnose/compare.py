@@ -9,7 +9,7 @@ import pandas as pd
 
 from waterjar.diagnose.analysis import Tests
 from waterjar.diagnose.baseline import default_baseline, find_baselines
-from waterjar.diagnose.registry import find_metric, metrics
+from waterjar.diagnose.registry import find_metric, metric_name, metrics
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import MEANINGS
@@ -37,7 +37,7 @@ def compare_cells(
     metric's direction; `missing` counts the reasons of missing values, `roots` has the root hashes of the cell's runs.
     """
     study, how = diagnosis.study, tests or diagnosis.analysis.test_settings
-    names = main_metrics(diagnosis, how) if names is None else list(dict.fromkeys(names))
+    names = main_metrics(diagnosis, how) if names is None else list(dict.fromkeys(map(metric_name, names)))
     if not names:
         why = "; ".join([*(f"{name}: {text}" for name, text in diagnosis.passed_over.items()), *_valueless(diagnosis)])
         raise WaterjarError(f"nothing to compare by: {why or 'no metric has a value'}. Name some metrics")

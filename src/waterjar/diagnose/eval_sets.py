@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, given_as, unknown_name
 
 
 def choose_eval_sets(
@@ -26,7 +26,7 @@ def choose_eval_sets(
             continue
         if wanted is not None and len(own) != 1:
             raise WaterjarError(
-                f"{where}: eval_sets={list(wanted)} has {len(own)} sets of task {task}: expected one. "
+                f"{where}: eval_sets {list(wanted)} has {len(own)} sets of task {task}: expected one. "
                 f"Those of the task: {', '.join(repr(n) for n, t in belongs.items() if t == task) or 'none'}"
             )
         for ending in ("_all", "_all_normal"):
@@ -35,7 +35,7 @@ def choose_eval_sets(
         if len(own) > 1:
             raise WaterjarError(
                 f"{where}: task {task} has several eval sets, {', '.join(map(repr, own))}: "
-                "say which with eval_sets=[...], one per task"
+                f"say which, one per task, with {given_as('eval_sets', '[...]')}"
             )
         chosen[task] = own[0] if own else ""
     return chosen

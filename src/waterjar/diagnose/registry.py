@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Scope = Literal["run", "cell"]
 Direction = Literal["higher", "lower", "zero", "none"]
-"""Which way is better; `zero` where any distance from 0 says something, `none` where it depends."""
+"""Which way is better; `zero` where both sides of 0 are findings, `none` where it depends."""
 OnLoss = Literal["same", "flipped", "undefined"]
 IntervalBy = Literal["t", "auto"]
 
@@ -91,6 +91,8 @@ class Metric:
     """The variable with ONE number per seed, where the metric itself has more; empty where it is that variable."""
     symbol: str = ""
     """As papers write it, if they do: AD."""
+    unlike: str = ""
+    """What its name may be taken for, where it is something else; said beside it in tables."""
     relative: bool = False
     """Whether it is a difference to the baseline already, seed by seed: tests then are against 0."""
     matters: int = 0
@@ -122,6 +124,11 @@ class Metric:
     def label(self) -> str:
         """For a column or an axis: symbol or name, and the arrow that says which way is better."""
         return f"{self.symbol or self.name} {ARROWS[self.direction]}".strip()
+
+    @property
+    def caution(self) -> str:
+        """What must stand beside a name that misleads: what it is, which way is better, what it is not; else empty."""
+        return f"{self.label}: {self.long_name}; {self.unlike}" if self.unlike else ""
 
     @property
     def scalar(self) -> str:
@@ -248,6 +255,7 @@ def metric(
     dims: tuple[str, ...] = (),
     summary: str = "",
     symbol: str = "",
+    unlike: str = "",
     relative: bool = False,
     matters: int = 0,
     beside: Mapping[str, Beside] | None = None,
@@ -280,6 +288,7 @@ def metric(
             takes=takes,
             summary=summary,
             symbol=symbol,
+            unlike=unlike,
             relative=relative,
             matters=matters,
             beside=beside or {},
@@ -361,11 +370,40 @@ def metrics() -> dict[str, Metric]:
 
 
 def find_metric(name: str) -> Metric:
-    """One metric, or an error that names the nearest."""
+    """One metric by its name, or by its symbol as it is printed (`ACC`); else an error that names the nearest.
+
+    >>> find_metric("ACC").name
+    'average_accuracy'
+    """
     families()
-    if name not in _METRICS:
-        raise SHELF.absent(name, metrics())
-    return _METRICS[name]
+    if name in _METRICS:
+        return _METRICS[name]
+    named = _by_symbol(name)
+    if len(named) > 1:
+        raise WaterjarError(f"metric '{name}' is the symbol of several: write {' or '.join(named)}")
+    if not named:
+        raise SHELF.absent(name, metric_words())
+    return _METRICS[named[0]]
+
+
+def metric_name(word: str) -> str:
+    """The name of the metric that a word stands for: a name, or a symbol of one metric; any other word as it is.
+
+    >>> metric_name("BWT"), metric_name("rigidity")
+    ('backward_transfer', 'rigidity')
+    """
+    families()
+    return word if word in _METRICS or not _by_symbol(word) else find_metric(word).name
+
+
+def metric_words() -> list[str]:
+    """All words that a metric goes by: names, and behind them the symbols."""
+    found = metrics()
+    return list(dict.fromkeys([*found, *(one.symbol for one in found.values() if one.symbol)]))
+
+
+def _by_symbol(word: str) -> list[str]:
+    return [name for name, one in _METRICS.items() if word and one.symbol == word]
 
 
 def coupled(one: str, other: str) -> bool:

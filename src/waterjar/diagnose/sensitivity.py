@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -26,6 +26,7 @@ def sensitivity(
     *,
     values: Sequence[Any] | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
+    measure: Callable[..., Diagnosis] = diagnose,
 ) -> tuple[pd.DataFrame, pd.DataFrame, Diagnosis]:
     """A metric over one setting: (means with intervals, trends, and what was measured last).
 
@@ -35,12 +36,14 @@ def sensitivity(
     The first table has one row per group of cells that differ in nothing else and value: group, setting, value,
     mean, low, high, n, n_missing, reason, interval. The second has per group Spearman's correlation of the metric with
     a numeric setting of the runs; a setting of the diagnosis has none, because there every run enters at every value.
+    `measure` is what measures: `diagnose`, or a function like it that shows how far it is.
     """
     declared = find_metric(metric)
+    metric = declared.name
     family = families()[declared.family]
     key = _WORDS.get(over, over)
     if key in family.settings_model.model_fields:
-        points, found = _over_diagnosis(study, metric, key, values, settings or {})
+        points, found = _over_diagnosis(study, metric, key, values, settings or {}, measure)
         trends = pd.DataFrame()
     else:
         if values is not None:
@@ -48,20 +51,24 @@ def sensitivity(
                 f"values are for settings of {family.name}; '{over}' is one of the runs, which have theirs"
             )
         key = _config_key(over, study, list(family.settings_model.model_fields))
-        points, found = _over_runs(study, metric, key, settings or {})
+        points, found = _over_runs(study, metric, key, settings or {}, measure)
         trends = _trends(points)
     return _means(points, key, found.declared(metric), found.confidence(family.name)), trends, found
 
 
 def _over_runs(
-    study: Study, metric: str, key: str, settings: Mapping[str, Mapping[str, Any]]
+    study: Study,
+    metric: str,
+    key: str,
+    settings: Mapping[str, Mapping[str, Any]],
+    measure: Callable[..., Diagnosis],
 ) -> tuple[pd.DataFrame, Diagnosis]:
     if key in SEED_KEYS:
         raise WaterjarError(f"{key} is what results are averaged over: name another setting")
     configs = {cell: flat(entries[0].config) for cell, entries in study.cells.items()}
     with_key = {cell: config for cell, config in configs.items() if key in config}
     groups = _groups(study, with_key, key)
-    found = diagnose(study, only=[metric], settings=settings)
+    found = measure(study, only=[metric], settings=settings)
     rows = found.table([metric])
     rows = rows[rows.cell_id.isin(list(with_key))]
     at = [with_key[cell][key] for cell in rows.cell_id]
@@ -82,7 +89,12 @@ def _groups(study: Study, configs: Mapping[str, Mapping[str, Any]], key: str) ->
 
 
 def _over_diagnosis(
-    study: Study, metric: str, key: str, values: Sequence[Any] | None, settings: Mapping[str, Mapping[str, Any]]
+    study: Study,
+    metric: str,
+    key: str,
+    values: Sequence[Any] | None,
+    settings: Mapping[str, Mapping[str, Any]],
+    measure: Callable[..., Diagnosis],
 ) -> tuple[pd.DataFrame, Diagnosis]:
     if not values:
         raise WaterjarError(
@@ -93,7 +105,7 @@ def _over_diagnosis(
         raise WaterjarError(f"{key} is what the metric is shown over: give its values alone, and no setting of it")
     for value in values:
         own = {**settings.get(declared.family, {}), key: value}
-        found = diagnose(study, only=[metric], settings={**settings, declared.family: own})
+        found = measure(study, only=[metric], settings={**settings, declared.family: own})
         part = found.table([metric])
         parts.append(part.assign(group=part["cell"], at=pd.Series([value] * len(part), index=part.index, dtype=object)))
     return pd.concat(parts, ignore_index=True), found

@@ -20,7 +20,15 @@ from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.measuring import assemble, measure_unit, units_of
 from waterjar.diagnose.outside import SHELF
 from waterjar.diagnose.pieces import Executor, Parts, PieceRunner
-from waterjar.diagnose.registry import Family, Metric, find_family, find_metric, metrics
+from waterjar.diagnose.registry import (
+    Family,
+    Metric,
+    find_family,
+    find_metric,
+    metric_name,
+    metric_words,
+    metrics,
+)
 from waterjar.diagnose.seals import seal_states
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
@@ -322,11 +330,11 @@ def _look_again(diagnosis: Diagnosis, marks: Mapping[str, str], run: str) -> Non
 
 def _named(only: Sequence[str]) -> list[Family]:
     found: dict[str, Family] = {}
+    known = registry.families()
     for name in only:
-        known = registry.families()
-        if name not in known and name not in metrics():
-            raise SHELF.absent(name, [*known, *metrics()], "family or metric")
-        family = known[name] if name in known else known[metrics()[name].family]
+        if name not in known and metric_name(name) not in metrics():
+            raise SHELF.absent(name, [*known, *metric_words()], "family or metric")
+        family = known[name] if name in known else known[find_metric(name).family]
         found[family.name] = family
     return list(found.values())
 

@@ -36,7 +36,7 @@ MEANINGS = {
     "run_ended": "another run of the cell is longer",
     "never_reached": "censored: the threshold was not reached within the run",
     "undefined": "the definition has no value here",
-    "chance_unknown": "how many classes compete is not known: pass classes= or --set chance=0.5",
+    "chance_unknown": "how many classes compete is not known: --set chance=0.5, or classes= of the Recorder",
     "no_baseline": "there is no baseline to compare with",
     "no_run": "there is no run of this seed, of the learner or of its baseline",
     "no_eval_set": "no evaluation set belongs to the task: pass eval_sets={name: number of its task}",

@@ -1,7 +1,7 @@
 """The seal: a checksum per file, one root hash over them, and whether both still hold.
 
 `.waterjar/manifest.sha256` lists the SHA-256 of every file, `.waterjar/root.sha256` that of the manifest: the
-root hash. Both are in the format of `sha256sum`, so they can be checked without waterjar. Who edits a run can
+root hash. Both are in the format of `sha256sum`, so they can be checked without waterjar. Whoever edits a run can
 recompute a bare hash; therefore it is also kept in the study's ledger, printed on what is made from the run,
 and can be signed with an SSH key (`waterjar.run.signature`).
 """

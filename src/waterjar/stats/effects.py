@@ -163,7 +163,8 @@ def _independent_g(a: npt.ArrayLike, b: npt.ArrayLike, confidence: float) -> Int
 def _paired_g(a: npt.ArrayLike, b: npt.ArrayLike, variant: str, confidence: float) -> Interval:
     first, second, n_missing = observed_pairs(a, b)
     n = first.size
-    reason = why_undefined(first, 3, "a of the pairs") or why_undefined(second, 3, "b of the pairs")
+    reason = f"{n} pairs, at least 3 are needed" if n < 3 else ""
+    reason = reason or why_undefined(first, 3, "a") or why_undefined(second, 3, "b")
     if reason:
         return Interval(_NAN, _NAN, _NAN, n, n_missing, variant, confidence, reason)
     scale = _scale(first, second)

@@ -101,6 +101,7 @@ def compare_many(
         else:
             result, unmatched = _compared(cell, against, paired, test, alpha, n_resamples, rng)
             row |= _columns(result, unmatched, summary.reason, summary.note)
+            row["reason"] = _named(row["reason"], a=group, b=baseline)
         rows.append(row)
     table = correct(pd.DataFrame(rows), family=family, method=correction)
     table["significant"] = table["p_corrected"] <= alpha
@@ -128,6 +129,12 @@ def _columns(result: Comparison, unmatched: int, *said: str) -> dict[str, Any]:
         for own, other in zip(said, (result.reason, result.note), strict=True)
     )
     return row
+
+
+def _named(reason: str, **sides: object) -> str:
+    """A reason that speaks of the sides a and b, with their names."""
+    parts = [part.partition(": ") for part in reason.split("; ")]
+    return "; ".join(f"{sides.get(side, side)}{colon}{text}" for side, colon, text in parts)
 
 
 def _not_compared(reason: str, note: str) -> dict[str, Any]:

@@ -68,6 +68,7 @@ def slope(values: Floats, t: Floats) -> Floats:
     needs=("performance/accuracy",),
     dims=("train_task", "eval_task"),
     summary="forgetting_rate_mean",
+    unlike="a slope, not an amount as forgetting is: of accuracies, below 0 a task is being forgotten",
     on_loss="flipped",
     loss_name="forgetting rate: slope of the loss on an earlier task while a later one is trained",
     loss_units="nat/epoch",

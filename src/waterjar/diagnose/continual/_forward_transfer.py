@@ -53,6 +53,7 @@ def contrast_with_expert(own: Floats, fresh: Floats, eps: float) -> Floats:
     needs=("performance/accuracy", "expert/accuracy"),
     dims=("eval_task",),
     summary="forward_transfer_mean",
+    unlike="not the FWT of GEM, for which the other direction is better",
     matters=5,
     on_loss="flipped",
     loss_name="forward transfer: loss of a task's fresh expert minus that of the network with a past, relative to both",

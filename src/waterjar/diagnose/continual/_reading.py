@@ -15,7 +15,7 @@ from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.eval_sets import choose_eval_sets
 from waterjar.diagnose.result import NO_EVAL_SET, NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
 from waterjar.diagnose.training_order import stretches_of, training_visits
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, given_as
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.schema import REASON
 
@@ -101,7 +101,10 @@ def _lacking(trained: Sequence[int], everyone: Sequence[int], is_open: Bools) ->
 def columns(dataset: xr.Dataset, sets: Sequence[str], name: str, where: str) -> tuple[Floats, Codes]:
     """(repeat, task, step) of the chosen eval sets, and why values are missing."""
     if name not in dataset:
-        raise WaterjarError(f"{where} has not recorded {name}: choose another with variable=... or metric_type=...")
+        raise WaterjarError(
+            f"{where} has not recorded {name}: choose another with {given_as('variable')}, "
+            f"or {given_as('metric_type', 'loss')}"
+        )
     order = [str(s) for s in dataset["eval_set"].values]
     places = [order.index(chosen) if chosen in order else -1 for chosen in sets]
     absent = np.array(places) < 0

@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
+
+from waterjar.diagnose.geometry.solver.twofold import correct, lacking, multiply
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -27,7 +29,6 @@ _ROUNDS = 60  # of the active set
 _STEPS = 20  # of refinement
 _DEPENDENT = 1e-15  # a smaller diagonal of the factor is rounding
 _CONVERGED = 1e-20  # what the augmented system may be off, as a share of |t|
-_SPLITTER = 2.0**27 + 1.0
 
 
 class Pair(NamedTuple):
@@ -59,14 +60,6 @@ def two_sum(a: Floats, b: Floats) -> Pair:
     return Pair(total, (a - (total - back)) + (b - back))
 
 
-def two_product(a: Floats, b: Floats) -> Pair:
-    """A * b without error (Dekker, with Veltkamp's halves)."""
-    product = a * b
-    a_high, b_high = (_SPLITTER * x - (_SPLITTER * x - x) for x in (a, b))
-    a_low, b_low = a - a_high, b - b_high
-    return Pair(product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low)
-
-
 def add(a: Pair, b: Pair) -> Pair:
     """The sum of two pairs."""
     high, low = two_sum(a.high, b.high)
@@ -74,18 +67,10 @@ def add(a: Pair, b: Pair) -> Pair:
 
 
 def product(matrix: Floats, x: Pair) -> Pair:
-    """Matrix (row, column) times x (column)."""
-    high, low = two_product(matrix, x.high)
-    low = low + matrix * x.low
-    while high.shape[1] > 1:  # halves onto each other: few steps, all of them long
-        half = high.shape[1] // 2
-        total, error = two_sum(high[:, :half], high[:, half : 2 * half])
-        error = error + (low[:, :half] + low[:, half : 2 * half])
-        high = np.concatenate([total, high[:, 2 * half :]], axis=1)
-        low = np.concatenate([error, low[:, 2 * half :]], axis=1)
-    if high.shape[1] == 0:
-        return Pair(np.zeros(len(matrix)), np.zeros(len(matrix)))
-    return _short(high[:, 0], low[:, 0])
+    """Matrix (row, column) times x (column); the matrix is quickest where rows are contiguous."""
+    made = np.empty((2, len(matrix)))
+    multiply(np.ascontiguousarray(matrix), np.ascontiguousarray(x.high), np.ascontiguousarray(x.low), made)
+    return Pair(made[0], made[1])
 
 
 def _short(high: Floats, low: Floats) -> Pair:
@@ -99,19 +84,28 @@ def least_squares(a: Floats, t: Floats) -> tuple[Pair, Pair] | None:
     diagonal = np.abs(np.diag(r))
     if diagonal.min(initial=1.0) <= _DEPENDENT:
         return None
-    whole = Pair(t, np.zeros(len(t)))
-    beta, rest, before = Pair(*np.zeros((2, a.shape[1]))), whole, math.inf
+    rows, columns = a.shape
+    along_a, across_a, t = np.ascontiguousarray(a), np.ascontiguousarray(a.T), np.ascontiguousarray(t)
+    beta, rest, room = np.zeros((2, columns)), np.stack([t, np.zeros(rows)]), np.empty((4, max(rows, columns)))
+    across, left, before = np.empty(columns), np.empty(rows), math.inf
     for _ in range(_STEPS):
-        across = product(a.T, rest).high  # A' r
-        lacking = add(whole, _minus(add(rest, product(a, beta)))).high  # t - r - A beta
-        off = max(float(np.abs(x).max(initial=0.0)) for x in (across, lacking))
+        off = lacking(along_a, across_a, t, beta, rest, across, left, room)
         if not off < 0.5 * before:
             break
-        before, along = off, q.T @ lacking
-        h = -solve_triangular(r, across, trans="T")
-        beta = add(beta, Pair(solve_triangular(r, along - h), np.zeros(len(h))))
-        rest = add(rest, Pair(q @ h + (lacking - q @ along), np.zeros(len(t))))
-    return (beta, rest) if before <= _CONVERGED * float(np.abs(t).max()) else None
+        before, along = off, q.T @ left
+        h = -_solved(r, across, transposed=True)
+        correct(beta, _solved(r, along - h))
+        correct(rest, q @ h + (left - q @ along))
+    return (Pair(*beta), Pair(*rest)) if before <= _CONVERGED * float(np.abs(t).max()) else None
+
+
+def _solved(r: Floats, b: Floats, *, transposed: bool = False) -> Floats:
+    """The solution x of r x = b, or of r' x = b, r being upper triangular; scipy's own way there takes far longer."""
+    if len(b) == 0:
+        return b
+    if r.flags.f_contiguous:
+        return np.asarray(dtrtrs(r, b, trans=int(transposed))[0])
+    return np.asarray(dtrtrs(r.T, b, lower=1, trans=int(not transposed))[0])  # LAPACK's order is the other one
 
 
 def _minus(x: Pair) -> Pair:

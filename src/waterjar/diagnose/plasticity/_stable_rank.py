@@ -20,6 +20,7 @@ from waterjar.errors import WaterjarError
     citation="Kumar et al. 2021, sec. 3",
     needs=("features",),
     summary="stable_rank_final",
+    unlike="the textbook's is spectral_stable_rank",
     made_of=("singular values of features",),
 )
 def stable_rank(features: Features, *, energy: float = 0.99) -> Result:

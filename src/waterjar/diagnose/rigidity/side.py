@@ -19,7 +19,7 @@ from waterjar.diagnose.rigidity.curves import check_epochs
 from waterjar.diagnose.rigidity.guessing import Guessing, guessing_of
 from waterjar.diagnose.settings import check_chance
 from waterjar.diagnose.training_order import Visit, order_note, training_visits
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, given_as, unknown_name
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.faults import Expected
 from waterjar.run.schema import JOINT, REASON
@@ -126,7 +126,7 @@ def last_phase(dataset: xr.Dataset, normal: str, tasks: Sequence[str], name: str
         raise WaterjarError(
             f"{name}: '{named[behind[0]]}' is trained at step {dataset['step'].values[behind[0]]}, after "
             f"'{named[own[0]]}'. Rigidity is about the task that is trained last, and '{normal}' is not of that one: "
-            "expected its evaluation sets, by name in eval_sets={...}"
+            f"expected its evaluation sets, by name, with {given_as('eval_sets', '{...}')}"
         )
     rows = np.concatenate([np.flatnonzero(effective == 0)[-1:], own])
     return LastPhase(rows, check_epochs(effective[rows], rows.size, f"{name}: effective_epoch"), declared)
@@ -179,16 +179,17 @@ def read_side(unit: Unit, settings: Any) -> Side:
     variable, checkpoint = settings.variable, settings.checkpoint
     if variable not in dataset:
         known = [str(key) for key in dataset.data_vars if not str(key).endswith(REASON)]
-        raise unknown_name(f"{name}: variable", variable, known, "Choose one with variable=")
+        raise unknown_name(f"{name}: variable", variable, known, f"Choose one with {given_as('variable')}")
     recorded = [str(label) for label in dataset["eval_set"].values]
     needed = [role for role in REQUIRED if role != "validation" or checkpoint == "best"]
     absent = [role for role in needed if eval_sets[role] not in recorded]
     if absent:
         sets = ", ".join(f"'{eval_sets[role]}' ({role})" for role in absent)
-        last = " Without a validation set, checkpoint='last' does." if "validation" in absent else ""
+        last = f" Without a validation set, {given_as('checkpoint', 'last')} does." if "validation" in absent else ""
+        names = given_as("eval_sets", f"{{{absent[0]}: ...}}")
         raise WaterjarError(
             f"{name} was not evaluated on {sets}, which rigidity needs; it has {', '.join(recorded)}. "
-            f"Name them with eval_sets={{'{absent[0]}': ...}} if they are there under other names.{last}"
+            f"If they are there under other names, say so with {names}.{last}"
         )
     tasks = unit.runs[0].attributes.get("tasks") or range(int(dataset["train_task_index"].values.max()) + 1)
     check_chance(settings.chance, len(tasks), name)

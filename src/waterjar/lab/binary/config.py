@@ -111,7 +111,7 @@ class Recording(ExampleRecording):
     """Test images of each of these tasks, as evenly from its classes as can be; the same ones all along."""
     weights: bool = False
     every: Count = 1
-    """Of the evaluations within a task, every how-many-eth is kept; its start and its end always are."""
+    """Keep one of so many evaluations within a task; its start and its end are always kept."""
 
     @field_validator("eval_tasks")
     @classmethod

@@ -41,21 +41,29 @@ class Estimate:
     """On disk at most: runs, checkpoints, the copy of the data."""
 
 
-def estimate(declaration: Declared, jobs: list[Job], data: ImageData) -> Estimate:
-    """Try every kind of run that is left in a process of its own, and add up."""
+def estimate(
+    declaration: Declared, jobs: list[Job], data: ImageData, watch: Callable[[int, int], None] | None = None
+) -> Estimate:
+    """Try every kind of run that is left in a process of its own, and add up.
+
+    `watch` is called with how many kinds were tried, and how many there are.
+    """
     left = [job for job in jobs if job.status != "sealed"]
     study, resources = kinds.of(declaration.kind), declaration.resources
     tried: dict[Kind, Any] = {}
     start = 0.0
     if left:
         pool = LocalPool(1)
-        each = min(_SECONDS, _ALTOGETHER / len({kind_of(job) for job in left}))
+        several = len({kind_of(job) for job in left})
+        each = min(_SECONDS, _ALTOGETHER / several)
         try:
             began = time.monotonic()
             _in(pool, os.getpid)
             start = time.monotonic() - began
             for job in left:
                 if kind_of(job) not in tried:
+                    if watch is not None:
+                        watch(len(tried), several)
                     run = functools.partial(_in, pool)
                     tried[kind_of(job)], warming = study.rehearse(job, data, resources, run, each)
                     start += warming

@@ -4,18 +4,20 @@ A format is a module with a `TITLE`, one line, and one or both of
 
 - `export_runs(study, out, settings) -> list[Made]`, which writes all runs of a study (a single run is a study of one);
 - `import_runs(path, out) -> list[Made]`, which makes sealed runs of a stranger's file. Nothing in it is executed.
+  Settings of an import are keyword arguments of it.
 
 A pydantic model `Settings` has what can be set of an export (`--set key=value`); without it, `settings` is None.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.shelf import SHELVES
 
 if TYPE_CHECKING:
@@ -48,11 +50,15 @@ def export_as(name: str, study: Study, out: Path, settings: Mapping[str, object]
         return _made(write(study, out, None))
 
 
-def import_from(name: str, path: Path, out: Path) -> list[Made]:
-    """Make runs of a file, or a folder, in a format."""
+def import_from(name: str, path: Path, out: Path, settings: Mapping[str, Any] | None = None) -> list[Made]:
+    """Make runs of a file, or a folder, in a format, with settings of its own."""
     read = _function(name, "import_runs", "read")
+    known = [one.name for one in inspect.signature(read).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    for key in settings or ():
+        if key not in known:
+            raise unknown_name(f"setting of importing '{name}'", key, known)
     with SHELF.calling(name):
-        return _made(read(path, out))
+        return _made(read(path, out, **(settings or {})))
 
 
 def _made(told: list[Made]) -> list[Made]:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from waterjar.errors import WaterjarError, brief, unknown_name
+from waterjar.errors import WaterjarError, brief, given_as, unknown_name
 from waterjar.run.disk import write_file
 from waterjar.run.formats import Made
 from waterjar.run.formats._timeline import MEASURES, SPLITS, Step, Timeline, Value, seed_form, timelines
@@ -49,9 +49,9 @@ def export_runs(study: Study, out: Path, settings: None = None) -> list[Made]:
     return [Made(to_csv(study, out), left_out(study))]
 
 
-def import_runs(path: Path, out: Path) -> list[Made]:
+def import_runs(path: Path, out: Path, *, splits: Sequence[str] | None = None) -> list[Made]:
     """Make a study of a file."""
-    return [Made(from_csv(path, out).path)]
+    return [Made(from_csv(path, out, splits=splits).path)]
 
 
 def from_csv(
@@ -72,7 +72,9 @@ def from_csv(
         has_places = "step" in cells
         known = splits if splits is not None else None if has_places else SPLITS
         if known is not None and cells["split"] not in known:
-            raise unknown_name(f"{where}: split", cells["split"], known, "Give others with splits=[...]")
+            raise unknown_name(
+                f"{where}: split", cells["split"], known, f"Give others with {given_as('splits', '[...]')}"
+            )
         runs.setdefault(_owner(where, cells), []).append((where, cells))
     if not runs:
         raise WaterjarError(f"{file} has a header and no line below it")

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["SHELF", "Description", "available", "data", "describe", "described", "draw", "save"]
 
 SHELF = SHELVES["figures"]
+_NAMES = frozenset(("metrics", "metric", "x", "y", "cost", "accuracy"))
+"""Settings of figures that name metrics: symbols stand there as well as names."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ def data(name: str, source: "Source", **settings: Any) -> "pd.DataFrame":
     """The numbers behind a figure, as a tidy table."""
     function = _module(name).data
     _check(name, function, settings)
+    settings = _without_symbols(settings)
     with SHELF.calling(name):
         found: pd.DataFrame = function(source, **settings)
         if not hasattr(found, "columns"):
@@ -82,6 +85,7 @@ def draw(name: str, source: "Source", **settings: Any) -> "Figure":
     """Draw a figure by its name."""
     function = getattr(_module(name), name)
     _check(name, function, settings)
+    settings = _without_symbols(settings)
     with SHELF.calling(name):
         drawn: Figure = function(source, **settings)
         if not hasattr(drawn, "savefig"):
@@ -89,6 +93,21 @@ def draw(name: str, source: "Source", **settings: Any) -> "Figure":
         if name not in SHELF.ours:  # some of what is wrong shows when it is laid out: here its package can be named
             drawn.draw_without_rendering()
     return drawn
+
+
+def _without_symbols(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings that name metrics, with names in the place of symbols; `metrics="ACC,BWT"` is a list of two."""
+    from waterjar.diagnose.registry import metric_name  # noqa: PLC0415 - the registry imports every family
+
+    found = dict(settings)
+    for key in _NAMES.intersection(settings):
+        value = settings[key]
+        if isinstance(value, str):
+            words = [metric_name(word.strip()) for word in value.split(",")]
+            found[key] = words if key == "metrics" else metric_name(value)
+        elif isinstance(value, list | tuple):
+            found[key] = [metric_name(word) if isinstance(word, str) else word for word in value]
+    return found
 
 
 def _module(name: str) -> Any:

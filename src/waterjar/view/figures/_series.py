@@ -16,7 +16,7 @@ from waterjar.diagnose.registry import Metric, find_metric, metrics
 from waterjar.diagnose.result import NO_RUN, NOT_RECORDED, UNDEFINED, Codes, Floats
 from waterjar.diagnose.study import Diagnosis
 from waterjar.diagnose.training_order import visit_names_of
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, given_as, unknown_name
 from waterjar.run.schema import REASONS
 from waterjar.view.results import by_cell, pick_layer, repeats_of
 from waterjar.view.style import axis_end
@@ -41,7 +41,7 @@ def main_metrics(diagnosis: Diagnosis, *, with_course: bool = False) -> list[str
     names = [name for name in diagnosis.main_metrics() if not with_course or has_course(diagnosis, name)]
     if not names:
         known = [name for name, metric in metrics().items() if metric.matters and metric.family in diagnosis.results]
-        raise WaterjarError(f"none of {', '.join(known)} has a value here: name others with metrics=")
+        raise WaterjarError(f"none of {', '.join(known)} has a value here: name others with {given_as('metrics')}")
     return names
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from waterjar.diagnose.over_seeds import interval_words, over_seeds
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, given_as
 from waterjar.view.curves import say
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import (
@@ -83,7 +83,7 @@ def _final_accuracy(diagnosis: Diagnosis) -> str:
         result = diagnosis.results.get(metric.family)
         if result is not None and metric.scalar in result and bool(result[metric.scalar].notnull().any()):
             return name
-    raise WaterjarError(f"neither of {' and '.join(FINAL)} has a value here: name a metric with accuracy=")
+    raise WaterjarError(f"neither of {' and '.join(FINAL)} has a value here: name a metric with {given_as('accuracy')}")
 
 
 def _both(cost: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.training_order import visit_names_of
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, given_as, unknown_name
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import boundary_line, say
 from waterjar.view.figures._heatmap import hatch, panel_grid
@@ -37,7 +37,7 @@ def data(source: Source, *, measure: str = "cka", layer: str | None = None, **se
     result = result_of(source, "drift", settings)
     name = f"{measure}_matrix"
     if name not in result:
-        raise WaterjarError(f"there is no {name} in the result: measure with matrix=2 or more")
+        raise WaterjarError(f"there is no {name} in the result: measure with {given_as('matrix', 2)} or more")
     return pd.concat(
         [_of_cell(cell, *pick_layer(one, layer), name) for cell, one in by_cell(result)], ignore_index=True
     )

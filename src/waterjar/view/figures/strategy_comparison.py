@@ -15,7 +15,7 @@ from waterjar.diagnose.over_seeds import cells_over_seeds, interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.settings import parse
 from waterjar.diagnose.study import Diagnosis, diagnose
-from waterjar.errors import WaterjarError
+from waterjar.errors import WaterjarError, given_as
 from waterjar.run.study import Study
 from waterjar.view.curves import say
 from waterjar.view.figures._rows import draw_estimates, name_rows
@@ -95,7 +95,7 @@ def data(
     if analysis.tests is False and not given:
         compared = _means(diagnosis, values, how.alpha, "none is declared")
     elif not any(bases.values()):
-        why = f"{next(iter(notes.values()), 'no baseline')}: name one with baseline="
+        why = f"{next(iter(notes.values()), 'no baseline')}: name one with {given_as('baseline', 'NAME')}"
         compared = _means(diagnosis, values, how.alpha, why)
     else:
         # corrected over all that `compare` would test, so that one study has one verdict; those named, over themselves
@@ -122,7 +122,7 @@ def _measured(diagnosis: Diagnosis) -> list[str]:
     usual = METRICS if "rigidity" in diagnosis.results else TASKS
     names = [n for n in usual if find_metric(n).scalar in diagnosis.results.get(find_metric(n).family, {})]
     if not names:
-        raise WaterjarError(f"none of {', '.join(METRICS)} was measured: name others with metrics=")
+        raise WaterjarError(f"none of {', '.join(METRICS)} was measured: name others with {given_as('metrics')}")
     return names
 
 

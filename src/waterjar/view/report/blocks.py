@@ -85,7 +85,7 @@ class Chart:
     """The numbers that are drawn, tidy."""
     caption: str
     alt: str
-    """What there is to see, for who does not see it."""
+    """What there is to see, for readers who cannot see it."""
     keys: tuple[Key, ...] = ()
     wide: bool = False
     """Whether a panel needs the whole width."""

@@ -26,7 +26,7 @@ def csv_text(frame: pd.DataFrame) -> str:
 
 
 def alternative(chart: Chart) -> tuple[list[str], list[tuple[str, ...]], int]:
-    """A chart's numbers as a table for who does not see it: (columns, rows, rows left out)."""
+    """A chart's numbers as a table, for readers who cannot see it: (columns, rows, rows left out)."""
     frame = chart.frame.loc[:, [column for column in chart.frame if chart.frame[column].notna().any()]]
     shown = frame.head(MOST_ROWS)
     rows = []

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError, given_as, unknown_name
 from waterjar.run.disk import written_beside
 from waterjar.run.formats import Made
 from waterjar.run.formats.seed import _names as names
@@ -169,7 +169,10 @@ def _layer(run: Run, layer: str | None) -> str | None:
     if layer is not None and layer not in layers:
         raise unknown_name(f"{run.path}: layer", layer, layers)
     if layer is None and len(layers) > 1:
-        raise WaterjarError(f"{run.path}: the layout holds one layer: choose layer= one of {', '.join(layers)}")
+        raise WaterjarError(
+            f"{run.path}: the layout holds one layer: choose one of {', '.join(layers)} "
+            f"with {given_as('layer', 'NAME', option=True)}"
+        )
     return layer if layer is not None else (layers[0] if layers else None)
 
 

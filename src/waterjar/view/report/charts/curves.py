@@ -156,7 +156,7 @@ def early(frame: pd.DataFrame, over: str) -> list[str]:
 
 
 def last_values(frame: pd.DataFrame, by: str, over: str, most: int = 4) -> str:
-    """Where every line ends, in words: what a chart of curves shows to who does not see it."""
+    """Where every line ends, in words: what a chart of curves tells readers who cannot see it."""
     parts = []
     for value, part in list(frame.groupby(by, sort=False))[:most]:
         ends = []

@@ -44,5 +44,5 @@ def blocks(model: Model) -> list[Block]:
         return [Text("No metric has a value in this study.")]
     shown = ["metric", "meaning", "definition", "range", "units", "source"]
     cells = tuple(tuple(value or "–" for value in line) for line in frame[shown].itertuples(index=False, name=None))
-    words = "↑ higher is better, ↓ lower is better, →0 any distance from 0 says something; without an arrow it depends."
+    words = "↑ higher is better, ↓ lower is better, →0 both sides of zero are findings; without an arrow it depends."
     return [Table("definitions", "Metrics", tuple(shown), cells, frame, words)]

@@ -27,7 +27,10 @@ def blocks(model: Model) -> list[Block]:
     items = [(find_family(name).title, why) for name, why in model.diagnosis.passed_over.items()]
     items += [(f"Figure “{figures.describe(name).title}”", why) for name, why in model.refused.items()]
     if items:
-        made += [Text("Not measured, or not shown, because the study has not what it takes:"), Items(tuple(items))]
+        made += [
+            Text("Not measured, or not shown, because the study did not record what it needs:"),
+            Items(tuple(items)),
+        ]
     lines = []
     for (family, metric, cell), part in model.table.groupby(["family", "metric", "cell"], sort=False):
         for reason, gone in part[part["value"].isna()].groupby("reason", sort=False):

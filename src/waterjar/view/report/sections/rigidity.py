@@ -111,7 +111,7 @@ def _dynamics(model: Model, unequal: bool) -> list[Block]:
         title = f"Accuracy ↑, {words}"
         panels.append(curves_panel(lines, model.keys, title=title, x="effective epoch", level=tau, marks=marks))
     for panel, title in (
-        ("ad", "AD within so many epochs"),
+        ("ad", "AD, at most this many epochs"),
         ("pd", label(find_metric("pd"))),
         ("sfr", label(find_metric("sfr"))),
     ):

@@ -130,7 +130,7 @@ def verdicts(result: xr.Dataset, confidence: float) -> Verdicts:
 
 
 _CAPTION = (
-    "↑ higher is better, ↓ lower is better, →0 any distance from 0 says something. Benign transfer speaks of PD and "
+    "↑ higher is better, ↓ lower is better, →0 both sides of zero are findings. Benign transfer speaks of PD and "
     "SFR_rel only, not of AD."
 )
 _COLUMNS = (
