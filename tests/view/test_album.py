@@ -20,7 +20,8 @@ from waterjar.view import album as album_module
 from waterjar.view import figures
 from waterjar.view.album import PAGES, Page, album, compare_figures, file_name, folders, only_cells
 
-ALL = [page.file.format(dataset="toys") + ".png" for page in PAGES]
+RECORDED = [page for page in PAGES if "variable" not in page.settings]  # these runs have logged no loss, nor training
+ALL = [page.file.format(dataset="toys") + ".png" for page in RECORDED]
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +212,16 @@ class TestComparison:
         apart = compare_figures(found, tmp_path / "out", ["learning_accuracy"])
         assert apart["two/boxes_continual.png"] == tmp_path / "out/two/boxes_continual.png"
         assert len(open_study(tmp_path / "s")) == 4  # figures are no runs
+
+
+def test_losses_and_training_have_pages_where_they_were_recorded(tmp_path: Path) -> None:
+    from own_loops import continual_study, loss_study
+
+    def drawn(folder: Path) -> set[str]:
+        study = waterjar.open_study(folder).select("seed == 0")
+        found = album(diagnose(study, families=["cost"]), tmp_path / "out")
+        return {Path(name).stem for name, file in found.items() if isinstance(file, Path)}
+
+    both = drawn(continual_study(tmp_path / "s", ["naive"], (0,), epochs=1, tasks=2, features=False))
+    assert both == {"learning_curves", "task_matrix", "loss_curves", "train_loss_curves", "train_accuracy_curves"}
+    assert drawn(loss_study(tmp_path / "t", ["sgd"], (0,), epochs=1)) == {"learning_curves", "train_loss_curves"}

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from waterjar._version import __version__
+from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.run.disk import write_file
+from waterjar.run.identity import SEED_KEYS
 from waterjar.run.shown import json_text
+from waterjar.run.study import flat
 from waterjar.view.report.blocks import Chart, Report
 
 _OPEN = """from pathlib import Path
@@ -29,6 +32,24 @@ study"""
 _VERDICT = """for name, sentence in found.sentences().items():
     print(f"{name}: {sentence}\\n")"""
 _TABLE = """found.table().groupby(["family", "metric", "cell"], sort=False)["value"].agg(["mean", "std", "count"])"""
+_SENSITIVITY = """from waterjar.diagnose.sensitivity import sensitivity
+
+# over a setting of the measure, at values of your choice; or over one of the runs, by its name in their config: "lr"
+means, trends, _ = sensitivity(study, {metric!r}, {over!r}{values})
+means"""
+_OWN = """import matplotlib.pyplot as plt
+
+from waterjar.view.style import labels
+
+rows = found.table([{metric!r}])  # one row per cell and seed: any plotting library takes it from here
+shown = labels(rows["cell"])
+figure, ax = plt.subplots(figsize=(6, 3))
+for place, (name, part) in enumerate(rows.groupby("cell", sort=False)):
+    ax.plot([place] * len(part), part["value"], "o", label=shown[name])
+ax.set_xticks([])
+ax.set_ylabel({metric!r})
+ax.legend()
+plt.show()"""
 _FREE = """# every number, one row per metric, cell and seed
 found.table()"""
 
@@ -55,6 +76,7 @@ def notebook(
                 cells.append(_markdown(f"## {_flat(chart.title, 200)}\n\n{_flat(chart.caption, 1000)}"))
                 cells.append(_code(f"figures.draw({chart.figure!r}, found{given})"))
         cells += [_markdown("## Numbers"), _code(_TABLE), _code(_FREE)]
+        cells += _further(report.source)
     for i, cell in enumerate(cells):
         cell["id"] = f"cell-{i:02d}"
     about = {
@@ -63,6 +85,49 @@ def notebook(
         "waterjar": {"version": __version__, "roots": list(report.roots)},
     }
     return {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+
+
+_SETTINGS = (
+    ("ad_restricted", "threshold", (0.5, 0.6, 0.7)),
+    ("dormant_units", "tau", (0.0, 0.05, 0.1, 0.2)),
+    ("stable_rank", "energy", (0.9, 0.95, 0.99)),
+    ("forgetting", "forgetting_reference", ("max", "learned")),
+    ("average_accuracy", "integrator", ("final", "mean", "max")),
+)
+"""Metrics with a setting that somebody chose, and might have chosen otherwise."""
+
+
+def _further(source: Diagnosis) -> list[dict[str, Any]]:
+    """What one goes on with: how a number depends on a setting, and a figure of one's own."""
+    known = source.table()
+    able = set(known.loc[known["value"].notna(), "metric"])
+    made = []
+    metric, over, values = _varied(source, able)
+    if metric:
+        about = "How far a number depends on a setting that could have been another one."
+        own = _SENSITIVITY.format(metric=metric, over=over, values=f", values={list(values)!r}" if values else "")
+        made += [_markdown(f"## Sensitivity\n\n{about}"), _code(own)]
+    main = next((name for name in source.main_metrics() if name in able), next(iter(sorted(able)), ""))
+    if main:
+        made += [_markdown("## A figure of your own"), _code(_OWN.format(metric=main))]
+    return made
+
+
+def _varied(source: Diagnosis, able: set[str]) -> tuple[str, str, tuple[Any, ...]]:
+    """(metric, setting, values): one in which the runs differ, if there is such a number, else one of a measure."""
+    configs = [flat(entries[0].config) for entries in source.study.cells.values()]
+    own = [key for key in (configs[0] if configs else ()) if key not in SEED_KEYS and _differs(key, configs)]
+    main = next((name for name in source.main_metrics() if name in able), "")
+    if own and main:
+        return main, own[0], ()
+    return next((one for one in _SETTINGS if one[0] in able), ("", "", ()))
+
+
+def _differs(key: str, configs: list[dict[str, Any]]) -> bool:
+    """Whether a key holds different numbers in cells."""
+    values = [config.get(key) for config in configs]
+    numbers = {value for value in values if isinstance(value, int | float) and not isinstance(value, bool)}
+    return len(numbers) > 1 and not any(isinstance(value, str | list | dict) for value in values)
 
 
 def write_notebook(

@@ -62,3 +62,7 @@ def test_it_runs(tmp_path: Path, small: Model, small_report: Report) -> None:
     assert len(pictures) == len(charts_of(small_report))
     said = next(cell for cell in book.cells if cell.source.startswith("for name, sentence"))
     assert "sgd" in said.outputs[0].text and "er needs" not in said.outputs[0].text
+    (trend,) = [cell for cell in book.cells if "sensitivity(study" in cell.source]
+    assert "threshold" in trend.outputs[0].data["text/plain"] and "0.7" in trend.outputs[0].data["text/plain"]
+    (own,) = [cell for cell in book.cells if "plt.subplots" in cell.source]
+    assert any("image/png" in output.get("data", {}) for output in own.outputs)

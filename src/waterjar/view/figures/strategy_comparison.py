@@ -69,9 +69,10 @@ def data(
     `diagnose.compare` says of the cell: mean, low, high, interval (how they were made), n, is_baseline, difference,
     p_value, p_corrected, significant, stars, test, correction, family_size, smallest_exact_p, baseline, reason.
 
-    `metrics` are by default those of METRICS that were measured, of TASKS without a shortcut; `baseline` is a scenario or the name of a cell. What
-    is not said of baseline and tests is as in the diagnosis, or as the study declares it. A study without that
-    baseline, or that declares no tests, keeps its means. `settings` go to the families of the metrics.
+    `metrics` are by default those of METRICS that were measured, of TASKS without a shortcut; `baseline` is a scenario
+    or the name of a cell. What is not said of baseline and tests is as in the diagnosis, or as the study declares it. A
+    study without that baseline, or that declares no tests, keeps its means. `settings` go to the families of the
+    metrics.
     """
     if metrics is not None and not metrics:
         raise WaterjarError(f"metrics is empty: expected some of {', '.join(METRICS)}")

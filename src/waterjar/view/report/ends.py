@@ -98,14 +98,14 @@ def ends_of(model: Model) -> list[Ends]:
     """Every quantity at the end, and learners beside their baseline, corrected over all that was evaluated."""
     rows, numbers, known = [], {}, list(quantities(model))[:_MOST]
     for place, one in enumerate(known):
-        for cell, name in model.names.items():
-            values, reasons, seeds = last_values(model, cell, one)
+        for name in model.names.values():
+            values, reasons, seeds = last_values(model, name, one)
             if len(values):
                 within = recorded_range(one.variable)
                 found = over_seeds(values, reasons, model.diagnosis.analysis.confidence, within)
                 numbers[place, name] = found
                 rows += [
-                    {"metric": str(place), "group": name, "cell": cell, "seed": seed, "value": value}
+                    {"metric": str(place), "group": name, "seed": seed, "value": value}
                     for seed, value in zip(seeds, values, strict=True)
                 ]
     tested = _differences(model, pd.DataFrame(rows), numbers, known)
@@ -167,8 +167,8 @@ def _differences(
     how, parts = analysis.test_settings, []
     bounding = {str(place): {"within": recorded_range(one.variable)} for place, one in enumerate(known)}
     for base in dict.fromkeys(base for base in bases.values() if base is not None):
-        members = [cell for cell, other in bases.items() if other == base]
-        block = rows[rows["cell"].isin(members)][["metric", "group", "seed", "value"]]
+        members = [model.names[cell] for cell, other in bases.items() if other == base]
+        block = rows[rows["group"].isin(members)][["metric", "group", "seed", "value"]]
         if model.names[base] in set(block["group"]):
             made = compare_many(
                 block, baseline=model.names[base], paired=how.paired, test=how.test, alpha=how.alpha, bounding=bounding

@@ -55,8 +55,8 @@ class Order(NamedTuple):
 
 def course(model: Model, family: str, metric: str, cell: str) -> Course | None:
     """A metric of a cell's last layer that has values; None without any at two snapshots."""
-    for key, one in ((str(one["cell"].values), one) for _, one in by_cell(model.diagnosis.results[family])):
-        if model.names[key] == cell and metric in one:
+    for name, one in by_cell(model.diagnosis.results[family]):
+        if name == cell and metric in one:
             return _course(model, family, metric, cell, one)
     return None
 
@@ -112,8 +112,7 @@ def accuracy_half_lost(model: Model, cell: str, epochs: Floats) -> tuple[Floats,
 
     NaN where there is no accuracy, or none is lost.
     """
-    key = next(key for key, name in model.names.items() if name == cell)
-    steps = model.recorded("performance").get(key)
+    steps = model.recorded("performance").get(cell)
     variable = next((name for name in _ACCURACIES if steps is not None and name in steps), None)
     if steps is None or variable is None:
         return np.full(0, np.nan), np.full(0, np.nan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from waterjar.view.numbers import counted, listed, number
+from waterjar.view.numbers import counted, listed
 from waterjar.view.report.leads._claims import hundredths, percent
 from waterjar.view.report.leads._learned import Learning, learning
 from waterjar.view.report.model import Model
@@ -37,7 +37,9 @@ def _reached(found: list[Learning]) -> str:
     else:
         low, high = min(one.mean for one in ends), max(one.mean for one in ends)
         reached = (
-            f"{hundredths(low)} to {hundredths(high)} %" if number(low) != number(high) else f"{hundredths(low)} %"
+            f"{hundredths(low)} to {hundredths(high)} %"
+            if hundredths(low) != hundredths(high)
+            else f"{hundredths(low)} %"
         )
     return (
         f"right at the end of a task's own training are {reached} of its samples, where guessing, or one constant "

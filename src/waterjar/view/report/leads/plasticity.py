@@ -46,10 +46,9 @@ def _dead(model: Model) -> dict[str, str]:
     """Learner -> what to say of it, where networks answer with one class whatever they are shown: seed by seed."""
     said = {}
     accuracy = model.table[model.table["metric"] == "average_accuracy"]
-    for name, one in by_cell(model.diagnosis.results[FAMILY]):
-        key = str(one["cell"].values)
-        level = constant_answers(model, key)[1]
-        ends = {int(line.seed): line.value for line in accuracy[accuracy["cell"] == key].itertuples()}
+    for cell, one in by_cell(model.diagnosis.results[FAMILY]):
+        level = constant_answers(model, cell)[1]
+        ends = {int(line.seed): line.value for line in accuracy[accuracy["cell"] == cell].itertuples()}
         dormant, rank = (one[f"{metric}_final"].values for metric in (DORMANT, RANK))
         own = np.array([ends.get(int(seed), np.nan) for seed in one["seed"].values])
         dead = (dormant >= _DEAD_UNITS) & ~(rank > _DEAD_RANK) & (own <= level + _NEAR)
@@ -58,7 +57,6 @@ def _dead(model: Model) -> dict[str, str]:
             continue
         n = int(known.sum())
         seeds = f"in {int(dead.sum())} of {counted(n, 'seed')}" if n > 1 else "(one seed)"
-        cell = model.names.get(key, name)
         units = f"{hundredths(float(dormant[dead].mean()))} % of its units are dormant{_was(model, cell, DORMANT)}"
         used = "its features have no rank"
         if np.isfinite(rank[dead]).any():
@@ -166,7 +164,7 @@ def _able(model: Model) -> list[str]:
 def _never_fitted(model: Model) -> dict[str, str]:
     """Learners that fitted random labels once, and in some seed do not any more within the epochs they were given."""
     found = {}
-    for name, one in by_cell(model.diagnosis.results[FAMILY]):
+    for cell, one in by_cell(model.diagnosis.results[FAMILY]):
         if _LABELS not in one:
             continue
         values = one[_LABELS].transpose("repeat", "snapshot").values.astype(float)
@@ -176,7 +174,6 @@ def _never_fitted(model: Model) -> dict[str, str]:
         last = asked.shape[1] - 1 - asked[:, ::-1].argmax(axis=1)
         lost = able & (codes[np.arange(len(codes)), last] == NEVER_REACHED)
         if lost.any():
-            cell = model.names.get(str(one["cell"].values), name)
             found[cell] = (
                 f"{cell} has lost plasticity in {int(lost.sum())} of {counted(int(able.sum()), 'seed')}: fresh random "
                 "labels, which were fitted before, are not at the end within the epochs that the probe was given."

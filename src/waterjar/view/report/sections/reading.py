@@ -70,7 +70,7 @@ def _trained(model: Model) -> str:
     what = counted(len(cells), "learner")
     if len(longest) > 1:
         what += f": tasks are trained one after the other ({listed(longest, 8)})"
-        apart = [model.names[key] for key, own in orders.items() if own != longest]
+        apart = [cell for cell, own in orders.items() if own != longest]
         what += f"; {listed(apart, 4)} not so: on some of them alone, in another order, or on all at once" * bool(apart)
     paired = len(cells) > 1 and model.diagnosis.analysis.test_settings.paired
     each = "Learners share their seeds, so that they are compared pair by pair. " if paired else ""
