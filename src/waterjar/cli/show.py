@@ -49,14 +49,15 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
     for array in facts["arrays"]:
         sizes = ", ".join(f"{dim}={size}" for dim, size in array["dims"].items())
         row(arrays, array["name"], sizes, array["dtype"], array["units"] or "–", array["direction"] or "–")
-    fed = table("what it can feed", ["family", "", "what is lacking, and what would change it"])
+    fed = ["what it can feed, what is lacking, and what would change it", ""]
     for one in feeds(run):
-        row(fed, one.family, "yes" if one.feeds else "no", "\n".join(lines_of(one, path, named=False)) or "–")
+        fed += [f"  {one.family}: {'yes' if one.feeds else 'no'}"]
+        fed += [f"    {line}" for line in lines_of(one, path, named=False)]
     at_end = facts["performance"]
     last = table(f"performance at step {at_end['step']}", ["eval_set", *at_end["variables"]])
     for name, values in at_end["last"].items():
         row(last, name, *("–" if v is None else f"{v:.4f}" for v in values))
-    print_rich(head, arrays, fed, *([last] if at_end["last"] else []))
+    print_rich(head, arrays, *fed, "", *([last] if at_end["last"] else []))
 
 
 def _annotations(run: Run) -> dict[str, str] | None:
