@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
-from waterjar.run.annotations import told
 from waterjar.run.shown import shown_settings
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
 
 def _annotations(run: Run) -> dict[str, str] | None:
     """What was added to it afterwards, and the hash of the file that says it; None where nothing was."""
+    from waterjar.run.annotations import told  # noqa: PLC0415 - not for --help
+
     if run.annotations is None:
         return None
     return {**json.loads(told(run.annotations)), "sha256": run.annotations.digest}
