@@ -39,7 +39,7 @@ def record(study: Path, runs: int) -> None:
     for i in range(runs):
         config = {"method": f"m{i // SEEDS:04d}", "lr": 0.01}
         about = {"tasks": ["a", "b"], "eval_sets": {"a": 0, "b": 1}, "seeds": [i % SEEDS], "classes": list("01")}
-        with waterjar.Recorder(study / f"r{i:05d}", config, **about) as recorder:  # type: ignore[arg-type]
+        with waterjar.Recorder(study / f"r{i:05d}", config, summary=False, **about) as recorder:  # type: ignore[arg-type]
             for step in range(6):
                 accuracy = rng.uniform(0.4, 1.0, 2)
                 task = "ab"[step // 3]

@@ -130,7 +130,7 @@ def make_study(folder: Path, n: int) -> Path:
         rng = np.random.default_rng(seed)
         first = study / f"run-0000-{seed}"
         options: dict[str, Any] = {"seeds": [seed], "eval_sets": sets, "tasks": TASKS, "classes": classes}
-        with waterjar.Recorder(first, {"learner": "l0"}, provenance=False, **options) as recorder:
+        with waterjar.Recorder(first, {"learner": "l0"}, provenance=False, summary=False, **options) as recorder:
             for task in range(TASKS):
                 for epoch in range(1, EPOCHS + 1):
                     recorder.log(train_task=task, epoch=epoch, performance={"accuracy": rng.random(TASKS)})

@@ -97,7 +97,9 @@ def learned(rng: np.random.Generator, step: int, *, collapsed: bool = False) -> 
 def record(path: Path, snapshots: int, *, collapsed: bool = False) -> None:
     rng = np.random.default_rng(0)
     weights = rng.standard_normal((REPEATS, PARAMETERS)).astype(np.float32)
-    with waterjar.Recorder(path, {}, seeds=list(range(REPEATS)), eval_sets=["test"], tasks=2) as recorder:
+    with waterjar.Recorder(
+        path, {}, seeds=list(range(REPEATS)), eval_sets=["test"], tasks=2, summary=False
+    ) as recorder:
         for step in range(snapshots):
             weights += 0.01 * rng.standard_normal(weights.shape, dtype=np.float32)
             shot = {"features": {"penultimate": learned(rng, step, collapsed=collapsed)}, "weights": weights}

@@ -51,7 +51,7 @@ def seven_arrays(recorder: waterjar.Recorder, step: int, rng: np.random.Generato
 def log_share(folder: Path, epochs: int) -> float:
     """Time inside log() of 7 arrays, as a share of 1 s epochs (a mean over enough steps to fill chunks)."""
     rng = np.random.default_rng(0)
-    with waterjar.Recorder(folder / "log", {}, eval_sets=EVAL_SETS) as recorder:
+    with waterjar.Recorder(folder / "log", {}, eval_sets=EVAL_SETS, summary=False) as recorder:
         times = [spent(lambda step=step: seven_arrays(recorder, step, rng)) for step in range(epochs)]  # type: ignore[misc]
     return 100 * statistics.fmean(times)
 
@@ -63,7 +63,7 @@ def waiting_shares(folder: Path, epochs: int) -> tuple[float, float]:
     logs: dict[bool, list[float]] = {True: [], False: []}
     files: dict[bool, list[float]] = {True: [], False: []}
     recorders = {
-        sync: waterjar.Recorder(folder / f"sync {sync}", {}, eval_sets=EVAL_SETS, storage={"sync": sync})
+        sync: waterjar.Recorder(folder / f"sync {sync}", {}, eval_sets=EVAL_SETS, storage={"sync": sync}, summary=False)
         for sync in (True, False)
     }
     for step in range(epochs):
@@ -96,7 +96,9 @@ def snapshot_share(folder: Path, epochs: int) -> tuple[float, float]:
     weights = rng.standard_normal(1_000_000, dtype=np.float32)
     times = []
     before = 0.0
-    with waterjar.Recorder(folder / "snap", {}, eval_sets=EVAL_SETS, probe_sets=EVAL_SETS[:1]) as recorder:
+    with waterjar.Recorder(
+        folder / "snap", {}, eval_sets=EVAL_SETS, probe_sets=EVAL_SETS[:1], summary=False
+    ) as recorder:
         for step in range(epochs):
             shot = {"features": {"penultimate": features + np.float32(step)}, "weights": weights + np.float32(step)}
             times.append(spent(lambda s=step, shot=shot: seven_arrays(recorder, s, rng, snapshot=shot)))  # type: ignore[misc]
@@ -124,7 +126,9 @@ def study_seconds(folder: Path, runs: int, steps: int) -> tuple[float, float, fl
     for number in range(runs):
         path = study / f"run-{number:04d}"
         config = {"learner": f"l{number // 5}"}
-        with waterjar.Recorder(path, config, seeds=[number % 5], eval_sets=EVAL_SETS, provenance=False) as recorder:
+        with waterjar.Recorder(
+            path, config, seeds=[number % 5], eval_sets=EVAL_SETS, provenance=False, summary=False
+        ) as recorder:
             for step in range(steps):
                 seven_arrays(recorder, step, rng)
     times = []

@@ -89,7 +89,13 @@ def ours(job: Job, lap: Callable[[], None]) -> None:
         trainer = Paced(config, images, device="cpu", checkpoints=Path(folder, "checkpoints"), every=60.0)
         names = trainer.experiment.class_names
         with Recorder(
-            Path(folder, "run"), config.to_plain(), seeds=[config.seed], eval_sets=EVAL_SETS, tasks=TASKS, classes=names
+            Path(folder, "run"),
+            config.to_plain(),
+            seeds=[config.seed],
+            eval_sets=EVAL_SETS,
+            tasks=TASKS,
+            classes=names,
+            summary=False,
         ) as recorder:
             trainer.go(recorder)
 

@@ -54,7 +54,7 @@ def record(path: Path, kind: str, seed: int) -> None:
     config = {"method": kind, "data": "made-up logits", "seed": seed}
     with waterjar.Recorder(
         path, config, seeds=[seed], eval_sets=["val", "test"], labels=labels, variables=ROBUSTNESS_VARIABLES,
-        provenance=False,
+        provenance=False, summary=False,
     ) as recorder:  # fmt: skip
         recorder.once("probe_samples", label=LABELS[None])
         sizes = np.full((1, len(STREAMS)), 240_000)

@@ -66,7 +66,14 @@ def record(path: Path, name: str, seed: int) -> None:
         phases = [("joint", EPOCHS_T2)]
     end, half = end + 0.02 * rng.normal(), half * (1 + 0.1 * rng.normal())
     with waterjar.Recorder(
-        path, config, seeds=[seed], eval_sets=SETS, tasks=["t1", "t2"], classes=["a", "b", "c", "d"], provenance=False
+        path,
+        config,
+        seeds=[seed],
+        eval_sets=SETS,
+        tasks=["t1", "t2"],
+        classes=["a", "b", "c", "d"],
+        provenance=False,
+        summary=False,
     ) as recorder:
         recorder.once("probe_samples", label=np.tile(np.repeat(np.arange(4), 8), (1, len(SETS), 1)))
         weights, t1 = rng.normal(size=(12, 8)) * 0.1, 0.0

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterjar.cli.output import AsJson, coloured, print_json, print_rich, row, table
-from waterjar.run.annotations import told
 from waterjar.run.shown import shown_settings
 
 if TYPE_CHECKING:
@@ -49,18 +48,21 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
     for array in facts["arrays"]:
         sizes = ", ".join(f"{dim}={size}" for dim, size in array["dims"].items())
         row(arrays, array["name"], sizes, array["dtype"], array["units"] or "–", array["direction"] or "–")
-    fed = table("what it can feed", ["family", "", "what is lacking, and what would change it"])
+    fed = ["what it can feed, what is lacking, and what would change it", ""]
     for one in feeds(run):
-        row(fed, one.family, "yes" if one.feeds else "no", "\n".join(lines_of(one, path, named=False)) or "–")
+        fed += [f"  {one.family}: {'yes' if one.feeds else 'no'}"]
+        fed += [f"    {line}" for line in lines_of(one, path, named=False)]
     at_end = facts["performance"]
     last = table(f"performance at step {at_end['step']}", ["eval_set", *at_end["variables"]])
     for name, values in at_end["last"].items():
         row(last, name, *("–" if v is None else f"{v:.4f}" for v in values))
-    print_rich(head, arrays, fed, *([last] if at_end["last"] else []))
+    print_rich(head, arrays, *fed, "", *([last] if at_end["last"] else []))
 
 
 def _annotations(run: Run) -> dict[str, str] | None:
     """What was added to it afterwards, and the hash of the file that says it; None where nothing was."""
+    from waterjar.run.annotations import told  # noqa: PLC0415 - not for --help
+
     if run.annotations is None:
         return None
     return {**json.loads(told(run.annotations)), "sha256": run.annotations.digest}

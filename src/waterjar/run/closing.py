@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from pathlib import Path
 
 from waterjar.errors import WaterjarError
@@ -16,7 +17,12 @@ _told: list[str] = []
 
 
 def tell_what_it_feeds(path: Path) -> None:
-    """Say on stderr which families a sealed run can feed. Whatever goes wrong here is said too, and nothing else."""
+    """Say on stderr which families a sealed run can feed. Whatever goes wrong here is said too, and nothing else.
+
+    While the process ends (a run that is closed by `atexit`) nothing is imported any more, and nothing said.
+    """
+    if not threading.main_thread().is_alive():
+        return
     shown = visible(str(path))
     try:
         with blamed("telling what it can feed", "waterjar"):  # the run is sealed: no fault of ours may end the loop
