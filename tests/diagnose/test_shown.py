@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import waterjar
-from front.conftest import AFTER, LEARNED, write
+from front.two_methods import AFTER, LEARNED, write
 from waterjar.diagnose.registry import find_family
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import waterjar as wj
-from front.conftest import AFTER, LEARNED, write
+from front.two_methods import AFTER, LEARNED, write
 from waterjar import front
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError

@@ -30,6 +30,19 @@ def test_of_a_study_the_source_is_bound(kept: Path) -> None:
     assert list(inspect.signature(plots.learning_curves).parameters.values()) == rest
 
 
+def test_ipython_completes_figures_of_a_study(kept: Path) -> None:
+    ipython = pytest.importorskip("IPython.core.completer")
+    completer = ipython.IPCompleter(namespace={"wj": wj, "study": wj.open_study(kept)}, use_jedi=False)
+    for line, name in (
+        ("wj.plot.lear", "learning_curves"),
+        ("study.plot.lear", "learning_curves"),
+        ("wj.diag", "diagnose"),
+    ):
+        with ipython.provisionalcompleter():
+            found = [one.text for one in completer.completions(line, len(line))]
+        assert [text.rpartition(".")[2] for text in found] == [name], line
+
+
 def test_stubs_are_what_the_figures_say() -> None:
     assert HERE.read_text() == stubs(), "run python -m waterjar.front.stubs src/waterjar/front/plot.pyi"
 

@@ -23,6 +23,16 @@ MOST_ROWS = 30
 """Of a table in a notebook; the rest is counted."""
 
 
+class Figures:
+    """Every figure as a method: `study.plot.learning_curves()`. See `waterjar.plot`.
+
+    A descriptor and no property: IPython completes behind what it may look up, and properties it does not run.
+    """
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else _front().Plots(instance)
+
+
 class FrontDoor:
     """The calls of `waterjar.front` as methods of what they are about.
 
@@ -78,10 +88,7 @@ class FrontDoor:
         how = {"format": format, "title": title, "baseline": baseline, "settings": settings}
         return Path(_front().report(self, path, **how))
 
-    @property
-    def plot(self) -> Any:
-        """Every figure as a method: `study.plot.learning_curves()`. See `waterjar.plot`."""
-        return _front().Plots(self)
+    plot = Figures()
 
 
 def _front() -> Any:
