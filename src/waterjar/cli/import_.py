@@ -21,7 +21,7 @@ def command(
     kind: Format = SEED,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help='A setting of the format, such as "splits=[before, after]" of csv.'),
+        typer.Option("--set", help="A setting of the format; of csv splits=[before, after]."),
     ] = None,
     listing: Listing = False,
     as_json: AsJson = False,

@@ -14,8 +14,8 @@ from waterjar.run.shown import json_text, visible
 if TYPE_CHECKING:
     from rich.table import Table
 
-_TEXT, _GAP = 24, 3
-"""Columns that a text must have to be read, and those between two columns of a table."""
+_TEXT, _GAP, _EDGES = 24, 3, 2
+"""Characters that a text must have to be read, and those between two columns of a table and around it."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -88,7 +88,7 @@ def _folded(made: Table, width: int) -> list[Table]:
     groups: list[list[int]] = [[]]
     for i, need in list(enumerate(needs))[len(keys) :]:
         there = [*keys, *groups[-1]]
-        if groups[-1] and sum(needs[k] + _GAP for k in there) + need > width:
+        if groups[-1] and sum(needs[k] + _GAP for k in there) + need > width - _EDGES:
             groups.append([])
         groups[-1].append(i)
     if len(groups) == 1:

@@ -41,7 +41,7 @@ from waterjar.stats.intervals import beyond
 
 _OF_LOSSES = ("long_name", "direction", "units")
 """What a result may say of a metric otherwise than its declaration, which is that of accuracies."""
-_NOTES = ("order_note", "chance_note", "budget_note")
+_NOTES = ("order_note", "early_note", "chance_note", "budget_note")
 COLUMNS = ("family", "metric", "cell", "cell_id", "scenario", "seed", "value", "reason")
 """Of `Diagnosis.table`. A cell goes by its name; `cell_id` is the hash of its settings and data."""
 Watch = Callable[[str, float, int], None]

@@ -96,7 +96,7 @@ class TestExport:
 
     def test_what_is_lost_is_said(self, tmp_path: Path) -> None:
         run = record(tmp_path / "run", layers=("early", "late"), zero_each_task=True)
-        with pytest.raises(WaterjarError, match="choose layer= one of early, late"):
+        with pytest.raises(WaterjarError, match="choose one of early, late with --layer NAME"):
             export_seed_layout(run, tmp_path)
         with pytest.raises(WaterjarError, match="did you mean 'early'"):
             export_seed_layout(run, tmp_path, layer="earl")

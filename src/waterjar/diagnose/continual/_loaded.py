@@ -16,7 +16,7 @@ from waterjar.diagnose.registry import Direction, Metric
 from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED
 from waterjar.diagnose.settings import check_chance
 from waterjar.diagnose.training_order import order_note, visit_labels, visit_names, visits_note
-from waterjar.run.schema import REASON
+from waterjar.run.schema import JOINT, REASON
 
 _COORDINATES = ("step", "epoch", "train_task_index", "visit", "eval_set", "eval_task", "repeat", "seed")
 _OTHER_WAY: dict[Direction, Direction] = {"higher": "lower", "lower": "higher", "zero": "zero", "none": "none"}
@@ -110,6 +110,22 @@ class Cell(Loaded):
                 said.append(f"ACC and AAA count {', '.join(evaluated)} as evaluated")
         return "; ".join(part for part in said if part)
 
+    def _early_note(self) -> str:
+        """Which evaluations at the end of a phase were not made, so that an earlier one of that phase counts."""
+        whole, said = self.curves.overall, []
+        phases = visit_names([self.task_names[task] for task in self.curves.trained]) or [JOINT]
+        sets = list(self.curves.eval_sets)
+        for place, name in enumerate(phases):
+            there = np.flatnonzero(np.isfinite(whole.epochs[place]))
+            if len(there):
+                early = np.isnan(whole.curves[:, place, :, there[-1]]) & np.isfinite(whole.ends[:, place])
+                tasks = [self.task_names[sets[i]] for i in np.flatnonzero(early.any(0))]
+                if tasks:
+                    said.append(
+                        f"not evaluated at the end of {name}: {', '.join(tasks)} (the last evaluation there counts)"
+                    )
+        return "; ".join(said)
+
     def close(self, found: Variables) -> Variables:
         """Chance, and which tasks averages are over."""
         curves, repeats = self.curves, len(self.curves.final)
@@ -123,6 +139,7 @@ class Cell(Loaded):
                 self._order_note(),
                 "where tasks were not trained as declared: what counts",
             ),
+            "early_note": (self._early_note(), "which evaluations at the end of training on a task were not made"),
             "tasks": (", ".join(self.task_names[task] for task in curves.eval_sets), "tasks that averages are over"),
         }
         for name, (text, says) in words.items():

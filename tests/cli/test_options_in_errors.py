@@ -1,0 +1,75 @@
+"""Errors that the command line shows speak of its options; Python's words stand behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import waterjar
+from recording import record
+from waterjar.cli.main import app
+from waterjar.errors import WaterjarError, given_as
+from waterjar.stats.effects import hedges_g
+from waterjar.stats.table import compare_many
+
+
+def refused(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert isinstance(result.exception, WaterjarError), result.output
+    return str(result.exception)
+
+
+def test_settings_and_options() -> None:
+    assert given_as("threshold", 0.8) == "--set threshold=0.8 (Python: threshold=0.8)"
+    assert given_as("baseline", "NAME", option=True) == "--baseline NAME (Python: baseline=NAME)"
+
+
+def test_other_names_of_eval_sets(tmp_path: Path) -> None:
+    record(waterjar.create_study(tmp_path / "study") / "one")
+    said = refused("diagnose", tmp_path / "study", "--only", "rigidity", "--set", "rigidity.variable=accuracy")
+    assert "--set eval_sets={" in said
+
+
+def test_several_eval_sets_of_a_task(tmp_path: Path) -> None:
+    record(waterjar.create_study(tmp_path / "study") / "one", eval_sets={"a": 0, "b": 0})
+    assert "--set eval_sets=[...]" in refused("diagnose", tmp_path / "study", "--only", "continual")
+
+
+def test_splits_of_a_csv_file_without_places(tmp_path: Path) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("method,seed,epoch_eff,split,acc\nsgd,1,0,before,0.1\nsgd,1,1,before,0.4\n")
+    asked = ["import", str(file), "--out", str(tmp_path / "out"), "--format", "csv"]
+    assert "--set splits=[...]" in refused(*asked)
+    result = CliRunner().invoke(app, [*asked, "--set", "splits=[before]"])
+    assert result.exit_code == 0, result.output
+    assert waterjar.open_study(tmp_path / "out").entries[0].progress["step"] == 1
+    with pytest.raises(WaterjarError, match="setting of importing 'csv' 'split' is unknown: did you mean 'splits'"):
+        waterjar.run.formats.import_from("csv", file, tmp_path / "other", {"split": ["before"]})
+
+
+def test_what_export_wrote_is_imported_whatever_its_splits(tmp_path: Path) -> None:
+    record(waterjar.create_study(tmp_path / "study") / "one", eval_sets={"digits01": 0, "digits23": 1})
+    for asked in (["export", "study", "--out", "x.csv"], ["import", "x.csv", "--out", "again"]):
+        command, place, out, target = asked
+        result = CliRunner().invoke(
+            app, [command, str(tmp_path / place), out, str(tmp_path / target), "--format", "csv"]
+        )
+        assert result.exit_code == 0, result.output
+    first, again = (waterjar.open_study(tmp_path / name) for name in ("study", "again"))
+    before, after = (next(iter(study))["performance"].accuracy for study in (first, again))
+    assert before.values.tolist() == after.values.tolist()
+
+
+def test_too_few_pairs_are_counted() -> None:
+    assert hedges_g([1.0, 2.0], [0.0, 3.0], variant="g_av").reason == "2 pairs, at least 3 are needed"
+
+
+def test_sides_of_a_comparison_go_by_their_names(tmp_path: Path) -> None:
+    import pandas as pd
+
+    rows = [("acc", "naive", seed, 0.1 * seed) for seed in range(3)] + [("acc", "replay", 0, 0.9)]
+    tidy = pd.DataFrame(rows, columns=["metric", "group", "seed", "value"])
+    found = compare_many(tidy, baseline="naive", paired=False).set_index("group")
+    assert "replay: one value, at least 2 are needed" in found.loc["replay", "reason"]
