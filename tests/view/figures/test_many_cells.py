@@ -85,7 +85,7 @@ def drawn_texts(figure: Figure) -> Iterator[tuple[matplotlib.text.Text, object]]
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("n", [pytest.param(2, marks=pytest.mark.slow), 12])
-@pytest.mark.parametrize("name", [*SHOWN, *RIGID])
+@pytest.mark.parametrize("name", [*SHOWN, pytest.param("eri_dynamics", marks=pytest.mark.slow), *RIGID[1:]])
 def test_no_text_is_cut_or_stands_over_another(name: str, n: int, studies: Studies) -> None:
     figure = figures.draw(name, studies("rigid" if name in RIGID else "own", n))
     figure.draw_without_rendering()

@@ -97,6 +97,7 @@ def test_without_a_baseline_means_stay_and_the_figure_says_so(study: waterjar.St
     assert "no test: the study has no cell with the scenario 'scratch_t2'" in figure._supxlabel.get_text().replace(
         "\n", " "
     )
+    table = table[table.metric == "average_accuracy"]
     values = table[table.cell == "better"]["value"]
     bounds = score_interval(values.to_numpy(), (0.0, 1.0))
     np.testing.assert_allclose(table[table.cell == "better"][["low", "high"]].iloc[0], bounds)

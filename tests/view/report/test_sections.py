@@ -21,7 +21,9 @@ from waterjar.view.report.blocks import Callout, Chart, Report, Table, Text, Ver
 from waterjar.view.report.composing import section_files
 from waterjar.view.report.sections.summary import verdicts
 
-ALWAYS = ["summary", "rigidity", "learning", "continual", "statistics", "costs", "settings", "provenance", "seals"]
+ALWAYS = [
+    "summary", "reading", "rigidity", "learning", "continual", "statistics", "costs", "settings", "provenance", "seals"
+]  # fmt: skip
 
 
 def section(report: Report, name: str) -> list[object]:

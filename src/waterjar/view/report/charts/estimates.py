@@ -54,7 +54,7 @@ def estimates_panel(
                 {
                     "x": 0.5 if alone else 1,
                     "xref": "paper",
-                    "y": row if alone else row + 0.32,
+                    "y": row if alone else row + 0.38,
                     "text": notes[cell],
                     "showarrow": False,
                     "xanchor": "center" if alone else "right",
@@ -65,7 +65,7 @@ def estimates_panel(
     if zero and data:
         line = {"color": QUIET, "width": 1, "dash": "dot"}
         shapes.append({"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": 0, "x1": 0, "line": line})
-    made = layout(title=title, height=96 + 34 * len(cells), shapes=shapes, annotations=said)
+    made = layout(title=title, height=96 + 44 * len(cells), shapes=shapes, annotations=said)
     made["yaxis"] |= {
         "tickvals": list(reversed(range(len(cells)))),
         "ticktext": [labels[cell] for cell in cells],

@@ -60,6 +60,9 @@ def matrix_panel(
         trace |= {"zmin": limits[0], "zmax": limits[1]}
     made = layout(title=title, x=x, y=y, height=height or 110 + 34 * len(rows))
     made["xaxis"] |= _ticks(columns) | {"showgrid": False, "range": [-0.5, len(columns) - 0.5]}
+    made["xaxis"] |= {"ticklabeloverflow": "allow"}  # else plotly leaves out a label that leaves the picture
+    if len(columns) > 6 and max(map(len, columns)) > 3:
+        made["xaxis"] |= {"tickangle": -40}  # to the left, where rows have their names
     made["yaxis"] |= _ticks(rows) | {"showgrid": False, "range": [len(rows) - 0.5, -0.5]}
     if square:
         made["yaxis"] |= {"scaleanchor": "x", "constrain": "domain"}

@@ -12,7 +12,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.stats.effects import effect_words
 from waterjar.view import figures
 from waterjar.view.figures.correlation_heatmap import could_show
-from waterjar.view.numbers import estimate, label, number, panel_title, size_of
+from waterjar.view.numbers import estimate, label, no_width, number, panel_title, size_of
 from waterjar.view.report.blocks import Block, Chart, Table, Text
 from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.charts.matrix import matrix_panel
@@ -77,7 +77,7 @@ def _table(model: Model) -> list[Block]:
         return [Text(f"Not compared: {why}.")]
     how = model.diagnosis.analysis.test_settings
     rows = tuple(_row(line) for line in table.to_dict("records"))
-    columns = ("metric", "learner", "mean", "difference", "p", "p corrected", "effect size", "chance of being better")
+    columns = ("metric", "learner", "mean", "difference", "p corrected", "effect size", "P(better)")
     tests = table[table["test"] != ""]
     said = ""
     if len(tests):
@@ -90,9 +90,10 @@ def _table(model: Model) -> list[Block]:
             f"{one['family_size']} tests (those of `waterjar compare`); * where p corrected is {how.alpha:g} or less. "
             f"With so few seeds an exact test could not give a p below {number(tests['smallest_exact_p'].min())}"
             + ("; a t test may, because it assumes the distribution" if one["test"].endswith(("_t", "welch")) else "")
-            + f". n beside a difference counts the pairs that it rests on. {effect_words(tests['effect_name'])}"
+            + ". n beside a difference counts its pairs, where these are fewer than the seeds of the mean. P(better): how "
+            f"often a seed of the learner is better than its partner. {effect_words(tests['effect_name'])}"
         )
-    return [Table("comparison", "Comparison with the baseline", columns, rows, table, said, (2, 3, 4, 5, 6, 7))]
+    return [Table("comparison", "Comparison with the baseline", columns, rows, table, said, (2, 3, 4, 5, 6))]
 
 
 def _row(line: dict[str, Any]) -> tuple[str, ...]:
@@ -105,19 +106,24 @@ def _row(line: dict[str, Any]) -> tuple[str, ...]:
     if line["missing"]:
         mean += f"; missing: {line['missing']}" if line["n"] else f"\n{line['missing']}"
     if line["is_baseline"]:
-        return name, f"{line['group']} (baseline)", mean, "–", "–", "–", "–", "–"
+        return name, f"{line['group']} (baseline)", mean, "–", "–", "–", "–"
     return (
         name,
         line["group"],
         mean,
-        estimate(
-            line["difference"], line["difference_low"], line["difference_high"], int(line["n_compared"]), scale=scale
-        ),
-        number(line["p_value"]),
-        number(line["p_corrected"]) + (" *" if line["significant"] else ""),
+        _difference(line, scale),
+        f"{number(line['p_corrected'])}{' *' * line['significant']}\nuncorrected {number(line['p_value'])}",
         estimate(line["effect_size"], line["effect_low"], line["effect_high"], scale=1.0) + _named(line),
         estimate(line["improvement"], line["improvement_low"], line["improvement_high"], scale=1.0),
     )
+
+
+def _difference(line: dict[str, Any], scale: float) -> str:
+    """The difference; how many pairs it rests on is said where these are not all seeds of the mean."""
+    bounds = line["difference"], line["difference_low"], line["difference_high"]
+    n = int(line["n_compared"])
+    alike = no_width(line["difference_low"], line["difference_high"], scale)
+    return estimate(*bounds, n if n != int(line["n"]) or alike else None, scale=scale)
 
 
 def _named(line: dict[str, Any]) -> str:
