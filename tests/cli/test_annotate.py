@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.run.test_annotating import SAMPLES, labels, record
 from typer.testing import CliRunner
 
 import waterjar
+from run.annotated_runs import SAMPLES, labels, record
 from waterjar.cli.main import app
 from waterjar.errors import WaterjarError
 from waterjar.run.annotations import FILE

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from tests.run.test_annotating import CLASSES, files_of, labels, record
 
 import waterjar
+from run.annotated_runs import CLASSES, files_of, labels, record
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run.annotations import read_annotations

@@ -132,8 +132,11 @@ class TestCauses:
         assert "--set chance=0.5" in str(found["chance_note"].values[0])
         assert float(measure(run, chance=0.5)["remembering_mean"][0]) == pytest.approx(-1.0)
 
-    def test_tasks_and_sets_of_the_same_names_alone_do_not_belong_together(self, tmp_path: Path) -> None:
-        run = record(tmp_path / "run", [("a", 1, [0.5, 0.5]), ("b", 1, [0.5, 0.5])], sets=["a", "b"], tasks=("a", "b"))
+    def test_tasks_and_sets_of_the_same_names_belong_together_unless_told_otherwise(self, tmp_path: Path) -> None:
+        rows = [("a", 1, [0.5, 0.5]), ("b", 1, [0.5, 0.5])]
+        run = record(tmp_path / "named", rows, sets=["a", "b"], tasks=("a", "b"))
+        assert why(measure(run), "average_accuracy") == ["present"]
+        run = record(tmp_path / "told", rows, sets={"a": -1, "b": -1}, tasks=("a", "b"))
         assert why(measure(run), "average_accuracy") == ["no_eval_set"]
 
 
