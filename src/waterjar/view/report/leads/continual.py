@@ -5,6 +5,7 @@ from __future__ import annotations
 from waterjar.view.numbers import counted, listed
 from waterjar.view.report.leads._claims import (
     FEW,
+    Difference,
     Mean,
     against,
     differences_of,
@@ -27,6 +28,16 @@ def sentences(model: Model) -> list[str]:
         return []
     lost = {one.accuracy.cell for one in learning(model) if one.at_chance}
     return [text for text in (_forgetting(model, lost), _ending(model)) if text]
+
+
+def _same_tasks(model: Model, one: Difference) -> bool:
+    """Whether both were trained on the same tasks: a network that never saw one is not worse at remembering it."""
+    trained = {
+        model.names[key]: frozenset(steps["train_task"].values.astype(str))
+        for key, steps in model.recorded("performance").items()
+        if "train_task" in steps.coords
+    }
+    return trained.get(one.own.cell) == trained.get(one.other.cell)
 
 
 def _losses(model: Model) -> bool:
@@ -60,6 +71,8 @@ def _alone(lines: list[Mean], what: str) -> str:
         told = [f"{written(one)} in {one.cell}" for one in lines]
     clear = [one for one in lines if one.n > 1 and one.low > 0]
     who = listed([one.cell for one in clear], FEW)
+    if len(clear) == len(lines) == 1:
+        told = [written(lines[0])]
     verb = "forgets" if len(clear) == 1 else "forget"
     begin = f"{who} {verb}" if clear else "Nobody is shown to forget"
     if min(one.n for one in lines) < 2:
@@ -75,7 +88,7 @@ def _ending(model: Model) -> str:
     tasks = int(model.diagnosis.results["continual"]["n_tasks"].max())
     where = f"over all {counted(tasks, 'task')}" if tasks > 1 else ""
     where = f"At the end of training, {where}".rstrip(", ") if where else "At the end of training"
-    found = differences_of(model, _ENDING)
+    found = [one for one in differences_of(model, _ENDING) if _same_tasks(model, one)]
     if found:
         ends = ("lower", "higher") if losses else ("higher", "lower")
         words = f"has a {ends[0]} {what} than", f"has a {ends[1]} {what} than", f"has {what}"

@@ -90,8 +90,8 @@ def _table(model: Model) -> list[Block]:
             f"{one['family_size']} tests (those of `waterjar compare`); * where p corrected is {how.alpha:g} or less. "
             f"With so few seeds an exact test could not give a p below {number(tests['smallest_exact_p'].min())}"
             + ("; a t test may, because it assumes the distribution" if one["test"].endswith(("_t", "welch")) else "")
-            + ". n beside a difference counts its pairs, where these are fewer than the seeds of the mean. P(better): how "
-            f"often a seed of the learner is better than its partner. {effect_words(tests['effect_name'])}"
+            + ". n beside a difference counts its pairs, where these are fewer than the seeds of the mean. P(better): "
+            f"how often a seed of the learner is better than its partner. {effect_words(tests['effect_name'])}"
         )
     return [Table("comparison", "Comparison with the baseline", columns, rows, table, said, (2, 3, 4, 5, 6))]
 
