@@ -33,7 +33,7 @@ from waterjar.diagnose.study import Diagnosis, diagnose
 
 RENAMED: dict[str, str] = {}
 """`family/variable` -> its name now; `family/variable@units` (or `@direction`) -> what stands there now."""
-REWORDED: set[str] = {"sensitivity/reason"}
+REWORDED: set[str] = {"sensitivity/reason", "compare/reason"}
 """`family/variable` of text, or `table/column` (table, compare, sensitivity), whose words are others now."""
 _INSIDE = "the interval of a cell's own bounded or positive value stays inside its range; it was a t interval"
 _BY_T = "ad_restricted is bounded by t below ten seeds, where the bootstrap of before covered 74 % at three"
