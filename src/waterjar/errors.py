@@ -45,9 +45,12 @@ def given_as(name: str, value: object = "...", *, option: bool = False) -> str:
 
     >>> print(given_as("eval_sets", "[...]"))
     --set eval_sets=[...] (Python: eval_sets=[...])
+    >>> print(given_as("checkpoint", "last"))
+    --set checkpoint=last (Python: checkpoint='last')
     """
     said = f"--{name} {value}" if option else f"--set {name}={value}"
-    return f"{said} (Python: {name}={value})"
+    is_word = isinstance(value, str) and value.isidentifier() and value.islower()
+    return f"{said} (Python: {name}={value!r})" if is_word else f"{said} (Python: {name}={value})"
 
 
 def unknown_name(what: str, value: object, options: Iterable[object], hint: str = "") -> WaterjarError:

@@ -35,7 +35,7 @@ _CELLS = {"cell": "cell_id", "name": "cell"}
 """Cells go by their names since; the hash stands beside. Of variables and of the table's columns."""
 RENAMED: dict[str, str] = {f"{family}/{was}": now for family in FAMILIES for was, now in _CELLS.items()}
 """`family/variable` -> its name now; `family/variable@units` (or `@direction`) -> what stands there now."""
-REWORDED: set[str] = {"sensitivity/reason"}
+REWORDED: set[str] = {"sensitivity/reason", "compare/reason"}
 """`family/variable` of text, or `table/column` (table, compare, sensitivity), whose words are others now."""
 _INSIDE = "the interval of a cell's own bounded or positive value stays inside its range; it was a t interval"
 _BY_T = "ad_restricted is bounded by t below ten seeds, where the bootstrap of before covered 74 % at three"

@@ -211,9 +211,9 @@ class _Board:
         self._shown = shown
         self._seen: dict[str, JobProgress] = {}
         self._began = time.monotonic()
-        self._title = "training"
+        self._title = ""
         self._live = Live(console=Console(stderr=True), refresh_per_second=2) if live else None
-        self._lines = None if live else Lines(lambda _: self._title)
+        self._lines = None if live else Lines(lambda gone: self._title or f"starting ... {duration(gone)} so far")
         if self._live is not None:
             self._live.start()
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from waterjar.errors import WaterjarError, unknown_name
@@ -103,3 +103,21 @@ def refuse_unfit(declared: Metric, family: Family) -> None:
                     f"metric '{declared.name}': dims={dims}: '{dim}' stands there twice: a "
                     f"{declared.input.__name__} has its place along {', '.join(own)}, which are left out"
                 )
+
+
+def reads(name: str, function: Callable[..., Any]) -> tuple[type, tuple[str, ...]]:
+    """The type of a metric's first argument, and the names of those by keyword."""
+    parameters = list(inspect.signature(function).parameters.values())
+    try:
+        hints = typing.get_type_hints(function)
+    except NameError as error:
+        raise WaterjarError(f"metric '{name}': the type of its input cannot be looked up: {error}") from None
+    takes = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    more = [p.name for p in parameters[1:] if p.kind is not p.KEYWORD_ONLY and p.default is p.empty]
+    if more:
+        raise WaterjarError(f"metric '{name}': '{more[0]}' is a second argument: expected one input, settings after *")
+    first = hints.get(parameters[0].name) if parameters else None
+    own = [kind for kind in (typing.get_args(first) or (first,)) if isinstance(kind, type) and kind is not type(None)]
+    if not own:
+        raise WaterjarError(f"metric '{name}': its first argument has no type, which names the input that it reads")
+    return own[-1], takes

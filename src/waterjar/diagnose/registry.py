@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import json
 import math
 import pkgutil
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from waterjar.diagnose.declaration import refuse_names, refuse_parts, refuse_unfit, refuse_words
+from waterjar.diagnose.declaration import reads, refuse_names, refuse_parts, refuse_unfit, refuse_words
 from waterjar.diagnose.outside import SHELF, declare_from_outside
 from waterjar.errors import WaterjarError, unknown_name
 
@@ -270,7 +268,7 @@ def metric(
     """Declare the decorated function as a metric; it is returned as it is."""
 
     def declare(function: Function) -> Function:
-        read, takes = _reads(name, function)
+        read, takes = reads(name, function)
         declared = Metric(
             name=name,
             family=family,
@@ -318,24 +316,6 @@ def metric(
         return function
 
     return declare
-
-
-def _reads(name: str, function: Callable[..., Any]) -> tuple[type, tuple[str, ...]]:
-    """The type of a metric's first argument, and the names of those by keyword."""
-    parameters = list(inspect.signature(function).parameters.values())
-    try:
-        hints = typing.get_type_hints(function)
-    except NameError as error:
-        raise WaterjarError(f"metric '{name}': the type of its input cannot be looked up: {error}") from None
-    takes = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-    more = [p.name for p in parameters[1:] if p.kind is not p.KEYWORD_ONLY and p.default is p.empty]
-    if more:
-        raise WaterjarError(f"metric '{name}': '{more[0]}' is a second argument: expected one input, settings after *")
-    first = hints.get(parameters[0].name) if parameters else None
-    own = [kind for kind in (typing.get_args(first) or (first,)) if isinstance(kind, type) and kind is not type(None)]
-    if not own:
-        raise WaterjarError(f"metric '{name}': its first argument has no type, which names the input that it reads")
-    return own[-1], takes
 
 
 def forget(name: str) -> None:
@@ -404,27 +384,6 @@ def metric_words() -> list[str]:
 
 def _by_symbol(word: str) -> list[str]:
     return [name for name, one in _METRICS.items() if word and one.symbol == word]
-
-
-def coupled(one: str, other: str) -> bool:
-    """Whether two metrics go together by arithmetic: both are, or are made of, the same metric or input (`made_of`).
-
-    >>> coupled("pd", "patched_accuracy"), coupled("pd", "sfr"), coupled("pd", "seconds")
-    (True, True, False)
-    """
-    return not _inputs(one).isdisjoint(_inputs(other))
-
-
-def _inputs(name: str) -> set[str]:
-    """A metric and all that it is made of, and what that is made of."""
-    families()
-    found, open_ = {name}, [name]
-    while open_:
-        declared = _METRICS.get(open_.pop())
-        new = set(declared.made_of) - found if declared is not None else set()
-        found |= new
-        open_ += new
-    return found
 
 
 def find_family(name: str) -> Family:

@@ -12,10 +12,11 @@ import xarray as xr
 
 import waterjar
 from waterjar.diagnose import geometry
+from waterjar.diagnose.coupling import coupled
 from waterjar.diagnose.geometry import SnapshotGeometry, manifold_geometry, simulated_capacity
 from waterjar.diagnose.measuring import Unit, measure_unit
 from waterjar.diagnose.pieces import Parts, PieceRunner
-from waterjar.diagnose.registry import coupled, forget, metric
+from waterjar.diagnose.registry import forget, metric
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.study import FOLDER, diagnose
 from waterjar.errors import WaterjarError

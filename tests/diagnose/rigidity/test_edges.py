@@ -471,7 +471,7 @@ class TestWhatIsSaid:
     def test_every_reason_has_a_meaning_and_codes_stay(self) -> None:
         old = ["present", "not_recorded", "not_a_number", "empty_set", "run_ended", "never_reached", "undefined"]
         assert list(REASONS[: len(old)]) == old and tuple(MEANINGS) == REASONS
-        assert "pass classes= or --set chance=0.5" in MEANINGS["chance_unknown"]
+        assert "--set chance=0.5, or classes= of the Recorder" in MEANINGS["chance_unknown"]
 
     def test_equal_delays_count_from_six_seeds_on(self) -> None:
         for n, clear in ((5, False), (6, True)):

@@ -11,7 +11,8 @@ from scipy import stats
 
 import waterjar
 from bounded_means import score_interval
-from waterjar.diagnose.registry import coupled, forget, metric
+from waterjar.diagnose.coupling import coupled
+from waterjar.diagnose.registry import forget, metric
 from waterjar.diagnose.result import Result
 from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.study import Diagnosis, diagnose

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from waterjar.diagnose.registry import coupled, find_metric
+from waterjar.diagnose.coupling import coupled
+from waterjar.diagnose.registry import find_metric
 from waterjar.errors import WaterjarError
 from waterjar.stats.correlation import cluster_order, correlate
 from waterjar.stats.power import detectable_correlation

@@ -1,0 +1,25 @@
+"""Which metrics go together by arithmetic, so that a correlation of them says nothing."""
+
+from __future__ import annotations
+
+from waterjar.diagnose.registry import metrics
+
+
+def coupled(one: str, other: str) -> bool:
+    """Whether two metrics go together by arithmetic: both are, or are made of, the same metric or input (`made_of`).
+
+    >>> coupled("pd", "patched_accuracy"), coupled("pd", "sfr"), coupled("pd", "seconds")
+    (True, True, False)
+    """
+    return not _inputs(one).isdisjoint(_inputs(other))
+
+
+def _inputs(name: str) -> set[str]:
+    """A metric and all that it is made of, and what that is made of."""
+    known, found, open_ = metrics(), {name}, [name]
+    while open_:
+        declared = known.get(open_.pop())
+        new = set(declared.made_of) - found if declared is not None else set()
+        found |= new
+        open_ += new
+    return found
