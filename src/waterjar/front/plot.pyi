@@ -90,7 +90,7 @@ def geometry_stack(
 def learning_curves(
     source: Source,
     *,
-    variable: str = "accuracy",
+    variable: str | None = None,
     group: str = "performance",
     eval_sets: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
