@@ -74,7 +74,7 @@ def test_what_happened_inside_is_said_and_is_not_called_lost_plasticity(split: M
     inside = " ".join(said(split)["plasticity"])
     result = split.diagnosis.results["plasticity"]
     ends = result["dormant_units"].isel(snapshot=-1, layer=0).sel(cell=result["name"] == "naive").values
-    assert f"In naive, {100 * ends.mean():.0f} % [" in inside and "fc1's units are dormant at the end" in inside
+    assert f"In naive, {100 * ends.mean():.0f} % [" in inside and "of the units of layer fc1 are dormant at the end" in inside
     assert "effective rank" in inside and "lost plasticity" not in inside
     assert "Whether the networks can still learn was not measured" in inside
 

@@ -101,7 +101,7 @@ def _words(name: str, one: Course) -> str:
     start = "at the start" if one.first_epoch == 0 else f"at epoch {one.first_epoch:g}"
     unsure = "" if one.sign or one.end.n == 1 else "; a change that these seeds do not settle"
     if name == DORMANT:
-        layer = f"{one.layer}'s units" if one.layer else "units"
+        layer = f"the units of layer {one.layer}" if one.layer else "units"
         return f"{percent(one.end)} of {layer} are dormant at the end ({percent(one.begin)} {start}{unsure})"
     what = "effective rank" if name == RANK else "the norm of features"
     verb = {1: "rose", -1: "fell", 0: "went"}[one.sign]
