@@ -56,7 +56,7 @@ def test_every_lead_keeps_the_contract() -> None:
 
 def test_who_forgets_less_is_said_with_the_numbers_of_compare(split: Model) -> None:
     first, *_ = said(split)["continual"]
-    curves = {split.names[cell]: one["accuracy"] for cell, one in split.study.load().items()}
+    curves = {cell: one["accuracy"] for cell, one in split.study.load().items()}
     lost = {}
     for name, one in curves.items():  # best at the end of a task before the last, minus the end of all
         ends = one.isel(step=[3, 6, 9]).transpose("repeat", "step", "eval_set").values
@@ -73,8 +73,11 @@ def test_who_forgets_less_is_said_with_the_numbers_of_compare(split: Model) -> N
 def test_what_happened_inside_is_said_and_is_not_called_lost_plasticity(split: Model) -> None:
     inside = " ".join(said(split)["plasticity"])
     result = split.diagnosis.results["plasticity"]
-    ends = result["dormant_units"].isel(snapshot=-1, layer=0).sel(cell=result["name"] == "naive").values
-    assert f"In naive, {100 * ends.mean():.0f} % [" in inside and "of the units of layer fc1 are dormant at the end" in inside
+    ends = result["dormant_units"].isel(snapshot=-1, layer=0).sel(cell="naive").values
+    assert (
+        f"In naive, {100 * ends.mean():.0f} % [" in inside
+        and "of the units of layer fc1 are dormant at the end" in inside
+    )
     assert "effective rank" in inside and "lost plasticity" not in inside
     assert "Whether the networks can still learn was not measured" in inside
 
@@ -86,7 +89,7 @@ def test_nobody_learned_comes_first_and_a_dead_network_is_called_dead(dead: Mode
     (inside,) = found["plasticity"]
     assert "naive: the network is dead at the end in 3 of 3 seeds." in inside and "effective rank is 1.0" in inside
     assert "lost plasticity" not in inside
-    cell = next(iter(dead.names))
+    (cell,) = dead.names.values()
     assert np.allclose(constant_answers(dead, cell), (0.5, 1 / 6))
 
 
@@ -111,7 +114,7 @@ def test_many_learners_are_counted_and_the_ends_named(tmp_path: Path) -> None:
 
 def test_losses_alone(losses: Model) -> None:
     (first,) = said(losses)["learning"]
-    ends = {losses.names[cell]: one["loss"].values[-1, 0] for cell, one in losses.study.load().items()}
+    ends = {cell: one["loss"].values[-1, 0] for cell, one in losses.study.load().items()}
     p = stats.ttest_rel(ends["adam"], ends["sgd"]).pvalue
     assert first.startswith("At the end of training, adam has a lower loss on held_out than sgd: ")
     assert f"{ends['adam'].mean():.3f}" in first and "8 seeds" in first

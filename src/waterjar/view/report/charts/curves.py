@@ -132,7 +132,12 @@ def panels_over(
     titles: Mapping[str, str],
     y: str = "",
 ) -> tuple[dict[str, Any], ...]:
-    """A panel per value of the column `by`, a line per cell; tasks are parted as in the cell that has most of them."""
+    """A panel per value of the column `by`, a line per cell; tasks are parted as in the cell that has most of them.
+
+    What no cell has a value of has no panel; the page says at its end what is missing, and why.
+    """
+    known = frame[frame["mean"].notna().groupby(frame[by]).transform("any")]
+    frame = known if len(known) else frame
     longest = max(
         (part for _, part in frame.groupby("cell", sort=False)), key=lambda part: part["train_task"].nunique()
     )

@@ -20,6 +20,8 @@ _FOLDER = "pictures"
 _MOST, _LARGEST = 8, 256_000
 """Pictures that are shown, and bytes of each."""
 _PNG = b"\x89PNG\r\n\x1a\n"
+_ABOUT = {"plasticity": ("dormant_units", "effective_rank"), "drift": ("probe_accuracy",)}
+"""Family -> the metrics that its words are about; of others, any."""
 _WORDS = {
     "continual": (
         "Forgetting",
@@ -52,9 +54,15 @@ def blocks(model: Model) -> list[Block]:
     if not model.study.entries:
         return []
     items = [("What was trained", _trained(model)), *_effect(model), *_signs(model)]
-    items += [words for family, words in _WORDS.items() if family in model.diagnosis.results]
+    items += [words for family, words in _WORDS.items() if _is_told(model, family)]
     shown = _pictures(model)
     return [Items(tuple(items[:1])), *shown, Items(tuple(items[1:]))] if shown else [Items(tuple(items))]
+
+
+def _is_told(model: Model, family: str) -> bool:
+    """Whether a family was measured, and what its words are about has a value."""
+    rows = model.means[model.means["family"] == family]
+    return bool((rows["n"] > 0)[rows["metric"].isin(_ABOUT.get(family, rows["metric"]))].any())
 
 
 def _trained(model: Model) -> str:
