@@ -123,14 +123,10 @@ def test_losses_alone(losses: Model) -> None:
     (table,) = [block for block in learning.blocks if isinstance(block, Table)]
     frame = table.frame.set_index(["group", "cell"])
     assert np.isclose(frame.loc[("performance", "adam"), "p_corrected"], p)
-    last = losses.study.load("train")[_cell(losses, "sgd")]["loss"].values[-1]
+    last = losses.study.load("train")["sgd"]["loss"].values[-1]
     assert np.isclose(frame.loc[("train", "sgd"), "mean"].item(), last.mean())
     page = render(report, {})
     assert "accuracy" not in page[: page.index("## Settings")].lower()
-
-
-def _cell(model: Model, name: str) -> str:
-    return next(cell for cell, own in model.names.items() if own == name)
 
 
 def test_a_loss_that_ends_as_nan_is_no_number(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def sentences(model: Model) -> list[str]:
 def _same_tasks(model: Model, one: Difference) -> bool:
     """Whether both were trained on the same tasks: a network that never saw one is not worse at remembering it."""
     trained = {
-        model.names[key]: frozenset(steps["train_task"].values.astype(str))
-        for key, steps in model.recorded("performance").items()
+        cell: frozenset(steps["train_task"].values.astype(str))
+        for cell, steps in model.recorded("performance").items()
         if "train_task" in steps.coords
     }
     return trained.get(one.own.cell) == trained.get(one.other.cell)
