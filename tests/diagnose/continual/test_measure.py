@@ -164,7 +164,7 @@ class TestOneRun:
             pairs.count("chance_unknown") == 4 * 3 and pairs.count("undefined") == 4 * 6
         )  # not covered: not looked for
         assert why(found, "chance") == ["chance_unknown"] * 3
-        assert "tell chance, 1 / classes, with --set chance=0.5 (Python: chance=0.5), or pass classes=" in str(
+        assert "tell chance, 1 / classes, with --set chance=0.5 (Python: chance=0.5), or for good with" in str(
             found["chance_note"].values[0]
         )
         assert measure(record(tmp_path / "other"))["chance_note"].values.tolist() == [""]
