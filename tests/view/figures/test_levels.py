@@ -104,7 +104,7 @@ def test_a_level_of_its_own_family_goes_before_alpha(recorded: Path) -> None:
     table = figures.data("metric_boxes", found, **SHOWN["metric_boxes"]).groupby(["metric", "cell"]).first()
     for metric, family, level in (("pd", "rigidity", 0.8), ("average_accuracy", "continual", 0.6)):
         assert found.confidence(family) == level
-        rows = cells_over_seeds(found.table([metric]), level, found.declared).set_index("name")
+        rows = cells_over_seeds(found.table([metric]), level, found.declared).set_index("cell")
         mine = table.loc[metric]
         pd.testing.assert_frame_equal(
             mine[["mean", "low", "high"]], rows.loc[mine.index, ["mean", "low", "high"]], check_names=False

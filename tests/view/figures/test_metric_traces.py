@@ -290,9 +290,10 @@ def test_refusals(written: tuple[Diagnosis, dict[str, Written]], tmp_path: Path)
     found, _ = written
     with pytest.raises(WaterjarError, match="average_anytime_accuracy is one number per repeat"):
         figures.data(NAME, found, metrics=["average_anytime_accuracy"])
-    for nothing in ([], "forgetting"):
-        with pytest.raises(WaterjarError, match="a list of names, such as"):
-            figures.data(NAME, found, metrics=nothing)
+    with pytest.raises(WaterjarError, match="a list of names, such as"):
+        figures.data(NAME, found, metrics=[])
+    one = figures.data(NAME, found, metrics="forgetting")  # one name is a list of one
+    pd.testing.assert_frame_equal(one, figures.data(NAME, found, metrics=["forgetting"]))
     with pytest.raises(WaterjarError, match="did you mean 'forgetting'"):
         figures.data(NAME, found, metrics=["forgeting"])
     with pytest.raises(WaterjarError, match="'seconds'|seconds is one number per repeat"):
