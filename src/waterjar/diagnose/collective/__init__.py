@@ -115,7 +115,8 @@ def measure(
     probe_on : the set on which linear probes are trained. Left out: train, else `validation`, else all scored samples
         but the one that is asked.
     rule : how outputs of streams make those of the collective: `auto` is the rule that reproduces the recorded ones, if
-        one does. It makes the collective where none was recorded, and coalitions of streams.
+        one does. It makes the collective where none was recorded, and coalitions of streams; one that does not
+        reproduce recorded logits of the collective makes no coalitions.
     probe_ridge : penalty of the linear probes.
     resamples : bootstrap resamples of the samples.
     confidence : of all intervals.

@@ -32,7 +32,7 @@ from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Metric
 from waterjar.diagnose.result import NOT_RECORDED, Result
 from waterjar.diagnose.snapshots import mean_of_last
-from waterjar.run.combining import combine, reproducing_rule
+from waterjar.run.combining import combine, reproduces, reproducing_rule
 
 Placed = Iterator[tuple[Any, tuple[Any, ...]]]
 FINAL, INITIAL = "_final", "_initial"
@@ -124,11 +124,12 @@ class LoadedCell(Loaded):
         return found
 
     def _rule(self, test: Answers) -> str | None:
-        if self.settings.rule != "auto":
-            return str(self.settings.rule)
+        named = None if self.settings.rule == "auto" else self.settings.rule
         if test.logits is None or test.collective is None:
-            return None
-        return reproducing_rule(test.logits, test.collective)
+            return named
+        if named is None:
+            return reproducing_rule(test.logits, test.collective)
+        return None if reproduces(test.logits, test.collective, named) is False else str(named)
 
     def _remark(self, sentences: Iterable[str]) -> None:
         """What has to be said of what was passed over, once."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.diagnose.collective.answers import Answers, has_answer
-from waterjar.diagnose.collective.coalitions import EXACT, NO_RULE
+from waterjar.diagnose.collective.coalitions import EXACT, NO_RULE, OTHER_RULE
 from waterjar.diagnose.collective.inputs import ABSENCES, Coalitions, StreamOutputs
 from waterjar.diagnose.result import NOT_A_NUMBER
 from waterjar.run.combining import log_softmax
@@ -75,6 +75,8 @@ def of_coalitions(found: Coalitions, outputs: StreamOutputs | None, seed: int) -
     able = outputs is not None and outputs.scored is None
     if found.missing is NO_RULE and able:
         yield f"no contributions of streams: {NO_RULE.note}"
+    elif found.missing is OTHER_RULE and able:
+        yield f"seed {seed}: no contributions of streams that are removed: {OTHER_RULE.note}"
     elif found.missing is not None and found.missing.code == NOT_A_NUMBER:
         yield f"seed {seed}: no contributions of any stream, since the logits of one are not numbers"
     count = len(found.names)
