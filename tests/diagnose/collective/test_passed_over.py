@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from diagnose.collective.by_hand import last, measured, random_streams, sure_of, why
+from waterjar.diagnose.collective import Routing, anchor_entropy, dead_anchors
+from waterjar.diagnose.collective._routing_entropy import normalised
 from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.result import UNDEFINED
 
 
 def remarks(found: Any) -> str:
@@ -47,3 +50,101 @@ def test_a_rule_that_cannot_be_checked_is_believed(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     told = measured(tmp_path / "other", coarse, collective=whole, labels=labels, settings={"rule": "mean_logit"})
     assert not np.isnan(last(told, "shapley_accuracy")[0]).any() and remarks(told) == ""
+
+
+def routed(bad: float, samples: slice = slice(None)) -> dict[str, Any]:
+    """Route weights of three streams, those of the second bad."""
+    weights = {name: np.random.default_rng(i).dirichlet(np.ones(4), 200) for i, name in enumerate(NAMES)}
+    weights["s01"][samples] = bad
+    return {"routing": weights}
+
+
+def printed(bad: float) -> dict[str, Any]:
+    prints = {name: np.random.default_rng(i).normal(size=5) for i, name in enumerate(NAMES)}
+    return {"fingerprints": prints | {"s01": np.full(5, bad)}}
+
+
+NAMES = ("s00", "s01", "s02")
+_NO_WEIGHTS = "has route weights that are NaN, infinite or negative: passed over in all that is said of routing"
+_NO_DIRECTION = (
+    "has a fingerprint without a direction (numbers that are not finite, or 0 throughout): passed over in "
+    "fingerprint_diversity"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (routed(np.nan), _NO_WEIGHTS),
+        (routed(-1.0), _NO_WEIGHTS),
+        (routed(np.inf, slice(3, 4)), _NO_WEIGHTS),
+        (routed(0.0, slice(3, 4)), "has route weights that are all 0 for some sample: passed over in what is made of "
+         "weights"),
+        (printed(np.nan), _NO_DIRECTION),
+        (printed(0.0), _NO_DIRECTION),
+        ({"affinities": {"s00": np.ones(3), "s01": np.full(3, np.nan), "s02": np.ones(3)}},
+         "has affinities that are not finite: passed over in anchor_entropy and dead_anchors"),
+    ],
+)  # fmt: skip
+def test_a_stream_that_is_passed_over_is_told(given: dict[str, Any], words: str, tmp_path: Path) -> None:
+    """The others are measured as if they were alone."""
+    streams, labels = random_streams()
+    found = measured(tmp_path, streams, collective="mean_logit", labels=labels, **given)
+    assert remarks(found) == f"seed 0: stream s01 {words}"
+    (tmp_path / "two").mkdir()
+    kept = {key: {name: one for name, one in values.items() if name != "s01"} for key, values in given.items()}
+    two = {name: one for name, one in streams.items() if name != "s01"}
+    other = measured(tmp_path / "two", two, collective="mean_logit", labels=labels, **kept)
+    assert remarks(other) == ""
+    for name in ("routing_entropy", "load_imbalance", "fingerprint_diversity", "anchor_entropy", "dead_anchors"):
+        np.testing.assert_allclose(last(found, name), last(other, name), atol=1e-12)
+    own = {"routing": "routing_entropy", "fingerprints": "fingerprint_diversity", "affinities": "anchor_entropy"}
+    assert np.isfinite(last(found, own[next(iter(given))]))
+
+
+def test_a_fingerprint_of_zeros_is_undefined_at_its_own_places(tmp_path: Path) -> None:
+    streams, labels = random_streams()
+    found = measured(tmp_path, streams, collective="mean_logit", labels=labels, **printed(0.0))
+    matrix, codes = last(found, "fingerprint_similarity"), reasons_of(found, "fingerprint_similarity").values[0, -1]
+    assert np.isnan(matrix[1]).all() and np.isnan(matrix[:, 1]).all() and not np.isnan(matrix[::2, ::2]).any()
+    assert (codes[1] == UNDEFINED).all() and (codes[::2, ::2] == 0).all()
+    (tmp_path / "all").mkdir()
+    zeros = {"fingerprints": dict.fromkeys(NAMES, np.zeros(5))}
+    nothing = measured(tmp_path / "all", streams, collective="mean_logit", labels=labels, **zeros)
+    assert why(nothing, "fingerprint_diversity") == "undefined"
+    assert remarks(nothing) == f"seed 0: streams s00, s01, s02 have{_NO_DIRECTION.removeprefix('has')}"
+
+
+def test_controls_that_are_passed_over_are_told(tmp_path: Path) -> None:
+    streams, labels = random_streams()
+    rng = np.random.default_rng(0)
+    features = {name: sure_of(labels, 4, 2.0) + rng.normal(size=(200, 4)) for name in NAMES}
+    features["s02"][4, 1] = np.nan
+    alone = streams | {"s00": np.full((200, 4), np.nan)}
+    found = measured(tmp_path, streams, collective="mean_logit", labels=labels, pooled=features, isolated=alone)
+    assert np.isnan(last(found, "individual_accuracy_probe")).tolist() == [False, False, True]
+    assert np.isnan(last(found, "individual_accuracy_isolated")).tolist() == [True, False, False]
+    assert remarks(found).split("; ") == [
+        "seed 0: stream s00 has no answer alone to some sample (streams/isolated_logits): passed over as a stream alone",
+        "seed 0: stream s02 has features that are missing or not finite (streams/pooled): passed over as a stream under "
+        "a probe",
+    ]
+
+
+def test_negative_affinities_are_told(tmp_path: Path) -> None:
+    streams, labels = random_streams()
+    given = {"s00": [-1.0, 1.0, 1.0], "s01": [0.0, 1.0, 1.0], "s02": [0.5, 1.0, 1.0]}
+    found = measured(tmp_path, streams, collective="mean_logit", labels=labels, affinities=given)
+    assert why(found, "anchor_entropy") == why(found, "dead_anchors") == "undefined"
+    assert remarks(found) == (
+        "seed 0: the mean affinity to 1 of 3 anchors is negative: anchor_entropy and dead_anchors are undefined"
+    )
+
+
+@pytest.mark.parametrize("count", range(2, 40))
+def test_normalised_entropies_are_one_at_most(count: int) -> None:
+    even = np.full(count, 0.1)
+    assert 1.0 - 1e-12 < float(anchor_entropy(even)) <= 1.0
+    routing = Routing(["a"], even[None, None, None], None, None, 0)
+    assert 1.0 - 1e-12 < float(normalised(routing)) <= 1.0
+    assert anchor_entropy([np.inf, 1.0]).reason == dead_anchors([np.inf, 1.0]).reason == "not_a_number"

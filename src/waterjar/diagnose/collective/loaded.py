@@ -83,7 +83,9 @@ class LoadedCell(Loaded):
                 place = (start + repeat, self.places[run.labels[position]])
                 outputs = self._outputs(shot, place)
                 routing = self._routing(shot)
-                given: list[Any] = [outputs, routing, self._fingerprints(shot), self._affinities(shot)]
+                prints, affinities = self._fingerprints(shot), self._affinities(shot)
+                self._remark(remarks.of_parts(routing, prints, affinities, run.run.seeds[repeat]))
+                given: list[Any] = [outputs, routing, prints, affinities]
                 if Coalitions in wanted:
                     given.append(self._coalitions(shot, outputs))
                 for one in given:
