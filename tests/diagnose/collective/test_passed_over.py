@@ -125,9 +125,10 @@ def test_controls_that_are_passed_over_are_told(tmp_path: Path) -> None:
     assert np.isnan(last(found, "individual_accuracy_probe")).tolist() == [False, False, True]
     assert np.isnan(last(found, "individual_accuracy_isolated")).tolist() == [True, False, False]
     assert remarks(found).split("; ") == [
-        "seed 0: stream s00 has no answer alone to some sample (streams/isolated_logits): passed over as a stream alone",
-        "seed 0: stream s02 has features that are missing or not finite (streams/pooled): passed over as a stream under "
-        "a probe",
+        "seed 0: stream s00 has no answer alone to some sample (streams/isolated_logits): passed over as a stream "
+        "alone",
+        "seed 0: stream s02 has features that are missing or not finite (streams/pooled): passed over as a stream "
+        "under a probe",
     ]
 
 

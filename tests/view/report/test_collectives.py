@@ -49,7 +49,7 @@ def record(
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = waterjar.create_study(tmp_path_factory.mktemp("c") / "study", {"analysis": {"lead": "collective"}})
     for seed in (1, 2, 3):
-        record(folder, "better", 0.5, 0.99, seed, parameters=2_000_000)
+        record(folder, "better", 0.7, 0.99, seed, parameters=2_000_000)
         record(folder, "same", 0.8, 0.8, seed, pooled=False)
         record(folder, "heads", 1 / 3, 0.99, seed)
         record(folder, "bare heads", 1 / 3, 0.99, seed, pooled=False)
@@ -94,6 +94,45 @@ def test_heads_at_chance_come_before_any_number(report: Report) -> None:
     assert "Of bare heads and heads the best stream's own head is not surely above one constant answer" in first.text
     assert not any(sign.isdigit() for sign in first.text)
     assert isinstance(second, Text)
+
+
+@pytest.fixture(scope="module")
+def weak(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """Heads above chance that are far below what their features tell."""
+    folder = waterjar.create_study(tmp_path_factory.mktemp("w") / "study", {"analysis": {"lead": "collective"}})
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        labels = np.tile(LABELS, 5)
+        features = {name: np.eye(CLASSES)[labels] + 0.2 * rng.normal(size=(len(labels), CLASSES)) for name in "ab"}
+        heads = {name: np.concatenate([answers(0.45, 10 * seed + i) for _ in range(5)]) for i, name in enumerate("ab")}
+        whole = np.concatenate([answers(0.99, seed)] * 5)
+        waterjar.from_logits(
+            folder / f"w-{seed}", heads, collective=whole, labels=labels, pooled=features,
+            config={"method": "routed", "data": "toys", "seed": seed},
+        )  # fmt: skip
+    return model_of(waterjar.open_study(folder), settings={"collective": {"resamples": 50}})
+
+
+def test_heads_far_below_their_probes_are_set_aside(weak: Model, tmp_path: Path) -> None:
+    (one,) = judged(weak)
+    assert one.at_chance == (0, 2) and one.below_probe == (2, 2) and set(one.fair) == {"emergence_ratio_probe"}
+    warning, said = sentences(weak, brief=False)
+    assert warning.startswith("Of routed the best stream's own head tells far less than a linear probe reads of the")
+    assert warning.endswith("a ratio against such heads says how weak they are, and is set aside.")
+    assert ": against the best stream under a trained linear probe its accuracy is 0.9" in said
+    report = compose(weak)
+    first, second, *_ = blocks(report, "collective")
+    assert isinstance(first, Callout) and first.text == warning and isinstance(second, Text)
+    tables = {table.name: table for table in blocks(report, "collective") if isinstance(table, Table)}
+    assert tables["streams"].columns[-2:] == ("far below its probe", "at chance")
+    assert [row[-2:] for row in tables["streams"].rows] == [("yes", "no")] * 2
+    assert tables["collective_controls"].rows[0][1].endswith("set aside")
+    text = write(report, tmp_path / "r.results.md").read_text()
+    line = next(line for line in text.splitlines() if line.startswith("| Emergence Ratio"))
+    assert "strong emergence. Caveat: the best stream's head tells far less than a linear probe reads of" in line
+    assert "(far below its probe)" in text and "streams under trained linear probes | " in text
+    page = write(report, tmp_path / "r.html").read_text()
+    assert "far below a linear probe" in page
 
 
 def test_collectives_lead_the_first_screen(report: Report) -> None:
@@ -141,7 +180,9 @@ def test_the_template_is_filled_line_by_line(report: Report, tmp_path: Path) -> 
     assert "| Parameters | 2.0M |" in better and "% per M params |" in better
     assert "| Parameters | not recorded: streams/parameters was not written |" in heads
     assert "marginal improvement (ensemble-like)" in better and "Caveat" not in better
-    assert "the band certifies an untrained head" in heads and "(not above chance)" in heads
+    line = next(line for line in heads.splitlines() if line.startswith("| Emergence Ratio"))
+    assert "Caveat: the best stream's head is not surely above one constant answer" in line
+    assert "certifies" not in text and "(not above chance)" in heads
     assert "| Gaussian Noise | not recorded: " in better and "| Adversarial (ε=0.03) | not recorded: " in better
     assert "- Fingerprint Diversity: not recorded: fingerprints were not recorded" in better
     for name, (baseline, target_, best) in TARGETS.items():
@@ -251,5 +292,5 @@ def test_an_infinite_ratio_has_no_band(tmp_path: Path) -> None:
     record(folder, "odd", 0.5, 0.9, 2)
     model = model_of(waterjar.open_study(folder), settings={"collective": {"resamples": 20}})
     text = write(compose(model), tmp_path / "r.results.md").read_text()
-    assert "infinite in 1 of 2 seeds: the best stream is never right there" in text
+    assert "infinite in 1 of 2 seeds: the best stream is never right there. Caveat: the best stream's head is" in text
     assert "(not above chance in some seeds)" in text

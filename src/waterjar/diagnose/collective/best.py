@@ -101,6 +101,14 @@ def chosen_on(validation: Answers | None, alive: NDArray[np.bool_], names: Seque
     return best_stream(right, likely, names)
 
 
+def best_head(outputs: StreamOutputs) -> int | Result:
+    """The stream that the emergence ratio divides by: the best by its own head, among the others."""
+    if outputs.compared is not None:
+        return outputs.compared
+    best = chosen_on(outputs.validation, outputs.alive, outputs.names, isolated=False)
+    return best_stream(outputs.accuracies.value, None, outputs.names) if best is None else best
+
+
 def versus(
     outputs: StreamOutputs,
     right: Floats,

@@ -120,7 +120,7 @@ class Routing:
 
     @cached_property
     def alive(self) -> NDArray[np.bool_]:
-        """(stream,): streams whose weights are finite, none of them negative; others are passed over, and it is said."""
+        """(stream,): streams whose weights are finite, none of them negative; it is said of the others."""
         return np.asarray((np.isfinite(self.weights) & (self.weights >= 0)).all((0, 2, 3)))
 
     @cached_property

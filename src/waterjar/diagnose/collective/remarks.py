@@ -52,8 +52,9 @@ def _of_controls(names: Sequence[str], test: Answers, seed: int) -> Iterator[str
                 "over as a stream alone"
             )
     if test.pooled is not None and test.pooled.size and not np.isnan(test.pooled).all():
-        lacking = np.isnan(test.pooled).all(0)
-        broken = (~np.isfinite(test.pooled).all(0) & ~lacking).any(1) | lacking.all(1)
+        lacking = np.asarray(np.isnan(test.pooled).all(0))
+        finite = np.asarray(np.isfinite(test.pooled).all(0))
+        broken = np.asarray((~finite & ~lacking).any(1) | lacking.all(1))
         if broken.any():
             yield (
                 f"seed {seed}: {_have(names, broken)} features that are missing or not finite (streams/pooled): passed "

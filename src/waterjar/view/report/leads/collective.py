@@ -66,13 +66,20 @@ class Judged:
     """Seeds whose best head is not surely above one constant answer, of how many."""
     heads: tuple[int, int]
     """Streams whose head is not surely above it in some seed, of how many streams."""
+    below_probe: tuple[int, int] = (0, 0)
+    """Seeds whose best head is far below a linear probe of its own features, of how many."""
+
+    @property
+    def weak(self) -> bool:
+        """Whether ratios by heads say how weak these are, and nothing of the collective."""
+        return bool(self.at_chance[0] or self.below_probe[0])
 
     @property
     def fair(self) -> dict[str, Estimate]:
         """Ratios that say something: not those against heads that were never trained."""
         return {
             name: one for name, one in self.ratios.items()
-            if name in CONTROLS and not (name in _HEADS and self.at_chance[0])
+            if name in CONTROLS and not (name in _HEADS and self.weak)
         }  # fmt: skip
 
     @property
@@ -95,6 +102,7 @@ def _judge(model: Model, cell: str, one: xr.Dataset) -> Judged:
     places = last_places(one)
     found = {name: _estimate(model, cell, one, name, places) for name in (*CONTROLS, ALL_FEATURES)}
     best = at_places(one, "best_at_chance", places)[0]
+    below = at_places(one, "best_below_probe", places)[0]
     heads = at_places(one, "head_at_chance", places, "stream")[0]
     known = np.isfinite(heads).any(0) if len(heads) else np.zeros(0, np.bool_)
     flagged = int((np.nan_to_num(heads) > 0).any(0).sum()) if len(heads) else 0
@@ -103,6 +111,7 @@ def _judge(model: Model, cell: str, one: xr.Dataset) -> Judged:
         {name: estimate for name, estimate in found.items() if estimate is not None},
         (int((best > 0).sum()), int(np.isfinite(best).sum())),
         (flagged, int(known.sum())),
+        (int((below > 0).sum()), int(np.isfinite(below).sum())),
     )
 
 
@@ -141,20 +150,32 @@ def sentences(model: Model, *, brief: bool = True) -> list[str]:
     if "collective" not in model.diagnosis.results:
         return []
     found = judged(model)
-    flags = [one for one in found if one.at_chance[0]]
+    return [*warnings(found), *(_sentence(one, model, brief) for one in found)]
+
+
+def warnings(found: list[Judged]) -> list[str]:
+    """Why ratios by heads are set aside, where they are; not a number among it."""
+    chance = [one.cell for one in found if one.at_chance[0]]
+    below = [one.cell for one in found if one.below_probe[0] and not one.at_chance[0]]
     said = []
-    if flags:
+    if chance:
         said.append(
-            f"Of {listed([one.cell for one in flags])} the best stream's own head is not surely above one constant "
+            f"Of {listed(chance)} the best stream's own head is not surely above one constant "
             "answer: a ratio against such heads says nothing of the collective, and is set aside."
         )
-    return [*said, *(_sentence(one, model, brief) for one in found)]
+    if below:
+        said.append(
+            f"Of {listed(below)} the best stream's own head tells far less than a linear probe reads of the same "
+            "features (less than half as far above one constant answer, intervals apart): a ratio against such heads "
+            "says how weak they are, and is set aside."
+        )
+    return said
 
 
 def _sentence(one: Judged, model: Model, brief: bool) -> str:
     name = one.cell
     if not one.closest:
-        if one.at_chance[0]:
+        if one.weak:
             return (
                 f"Whether {name} is more than its parts cannot be told: there is no control but these heads. Linear "
                 "probes of its streams' features (streams/pooled) would tell."
@@ -189,7 +210,7 @@ def _others(one: Judged) -> str:
     rest = [f"{CONTROLS[name]} {ratio.text}" for name, ratio in one.fair.items() if name != one.closest]
     if rest:
         return f" Against {' and '.join(rest)}."
-    return "" if one.at_chance[0] else " No other control was recorded."
+    return "" if one.weak else " No other control was recorded."
 
 
 def _features(one: Judged) -> str:

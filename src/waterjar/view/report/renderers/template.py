@@ -70,9 +70,13 @@ _LACKING = {
     "parameter_efficiency_trainable": "streams/trainable_parameters was not written",
 }
 """What a line needs, where that was not recorded."""
-_FLAG = (
-    "the best stream's head is not surely above one constant answer: the band certifies an untrained head, and says "
-    "nothing of the collective"
+_WEAK = {"head_at_chance": "not above chance", "head_below_probe": "far below its probe"}
+_AT_CHANCE = (
+    "the best stream's head is not surely above one constant answer: a ratio against it says nothing of the collective"
+)
+_BELOW_PROBE = (
+    "the best stream's head tells far less than a linear probe reads of its features: a ratio against it says how weak "
+    "it is, and nothing of the collective"
 )
 
 
@@ -139,8 +143,8 @@ class Collective:
         return [
             ("Collective Accuracy", self.share("collective_accuracy")),
             ("Best Individual Accuracy", self.share("best_individual")),
-            ("Emergence Ratio (ρ)", self.ratio("emergence_ratio", flagged=self.at_chance)),
-            ("ρ, streams alone", self.ratio("emergence_ratio_isolated", flagged=self.at_chance)),
+            ("Emergence Ratio (ρ)", self.ratio("emergence_ratio", by_heads=True)),
+            ("ρ, streams alone", self.ratio("emergence_ratio_isolated", by_heads=True)),
             ("ρ, streams under trained linear probes", self.ratio("emergence_ratio_probe")),
             ("Error taken from the best stream", self.share("error_reduction", within=None)),
             ("Parameters", self.size()),
@@ -149,9 +153,12 @@ class Collective:
         ]
 
     @property
-    def at_chance(self) -> bool:
-        """Whether the best head is at chance in some seed."""
-        return bool((at_places(self.one, "best_at_chance", self.places)[0] > 0).any())
+    def caveat(self) -> str:
+        """Why a ratio by heads says nothing, in some seed; empty where it says something."""
+        for name, words in (("best_at_chance", _AT_CHANCE), ("best_below_probe", _BELOW_PROBE)):
+            if (at_places(self.one, name, self.places)[0] > 0).any():
+                return f". Caveat: {words}"
+        return ""
 
     def share(self, name: str, within: tuple[float, float] | None = SHARE) -> str:
         """An accuracy in percent."""
@@ -159,17 +166,18 @@ class Collective:
         line = estimates(self.one, name, self.places, within=limits).iloc[0]
         return _percent(line) if np.isfinite(line["mean"]) else self.why(name)
 
-    def ratio(self, name: str, *, flagged: bool = False) -> str:
+    def ratio(self, name: str, *, by_heads: bool = False) -> str:
         """A ratio with the seed's band, and what the band is worth."""
         line = estimates(self.one, name, self.places, within=(0.0, math.inf)).iloc[0]
         if math.isnan(line["mean"]):
             return self.why(name)
+        caveat = self.caveat if by_heads else ""
         if math.isinf(line["mean"]):
             own = at_places(self.one, name, self.places)[0]
-            return f"infinite in {int(np.isinf(own).sum())} of {len(own)} seeds: the best stream is never right there"
+            text = f"infinite in {int(np.isinf(own).sum())} of {len(own)} seeds: the best stream is never right there"
+            return text + caveat
         band = next(words for end, words in RHO_BANDS if line["mean"] < end or line["mean"] == end >= 10.0)
-        text = f"{_plain(line)}: {band}"
-        return f"{text}. Caveat: {_FLAG}" if flagged else text
+        return f"{_plain(line)}: {band}{caveat}"
 
     def size(self) -> str:
         """How many parameters, in millions."""
@@ -191,7 +199,7 @@ class Collective:
         """Accuracy and contribution (accuracy lost without it) of each stream."""
         names = [str(name) for name in self.one["stream"].values]
         accuracy = estimates(self.one, "individual_accuracy", self.places, "stream", within=SHARE)
-        flags = at_places(self.one, "head_at_chance", self.places, "stream")[0]
+        flags = {words: at_places(self.one, name, self.places, "stream")[0] for name, words in _WEAK.items()}
         lost, how = self.contributions(len(names))
         rows = []
         for i, name in enumerate(names):
@@ -199,14 +207,14 @@ class Collective:
             if line["n"] == 0 and "not_recorded" in str(line["reason"]) and accuracy["n"].any():
                 continue  # a stream of another collective
             own = _percent(line) if np.isfinite(line["mean"]) else self.why("individual_accuracy")
-            chance = _below(flags[:, i]) if len(flags) and np.isfinite(line["mean"]) else ""
+            weak = "".join(_flagged(own[:, i], words) for words, own in flags.items() if len(own))
             given = lost.iloc[i] if lost is not None else None
             told = (
                 self.why("ablation")
                 if given is None or math.isnan(given["mean"])
                 else f"{_percent(given, '+')} ({how})"
             )
-            rows.append((escape(name, 80), own + chance, told))
+            rows.append((escape(name, 80), own + (weak if np.isfinite(line["mean"]) else ""), told))
         return rows or [("none", "not recorded", "not recorded")]
 
     def contributions(self, count: int) -> tuple[Any, str]:
@@ -310,12 +318,12 @@ class Collective:
         return f"not recorded: {REASONS[told].replace('_', ' ')} ({MEANINGS.get(REASONS[told], '')})"
 
 
-def _below(flags: Any) -> str:
-    """What is said of a stream (seed,) that is not surely above one constant answer."""
+def _flagged(flags: Any, words: str) -> str:
+    """What is said of a stream that is flagged (seed,)."""
     known = flags[np.isfinite(flags)]
     if not (known > 0).any():
         return ""
-    return " (not above chance)" if (known > 0).all() else " (not above chance in some seeds)"
+    return f" ({words})" if (known > 0).all() else f" ({words} in some seeds)"
 
 
 def _percent(line: Any, sign: str = "") -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.registry import Metric, find_family
@@ -28,6 +29,7 @@ from waterjar.view.report.leads.collective import (
     mean_of,
     named_cells,
     sentences,
+    warnings,
 )
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
@@ -59,11 +61,9 @@ def blocks(model: Model) -> list[Block]:
     if FAMILY not in model.diagnosis.results:
         return []
     said = sentences(model, brief=False)
-    flagged = any(one.at_chance[0] for one in judged(model))
-    made: list[Block] = []
-    if flagged:
-        made.append(Callout("warning", "Heads at chance", said[0]))
-    made += [Text(text) for text in said[flagged:]]
+    flags = warnings(judged(model))
+    made: list[Block] = [Callout("warning", "Heads that are no control", text) for text in flags]
+    made += [Text(text) for text in said[len(flags) :]]
     made += [*_emergence(model), *_controls(model), *_streams(model), *_contributions(model), *_inside(model)]
     made += metric_table(model, FAMILY, "All metrics of collectives at the end of training")
     return [*made, *_remarks(model)]
@@ -150,7 +150,7 @@ def _controls(model: Model) -> list[Block]:
     caption = (
         f"Accuracy of the collective over that of each control: mean over seeds with its {level_words(model, FAMILY)} "
         "interval, which speaks of the method; samples: how far the intervals over samples of single networks reach. "
-        "Set aside: heads at chance. "
+        "Set aside: heads at chance, or far below a linear probe of the same features. "
         "Streams alone: no other "
         "stream leaks in. Linear probes: each stream's features under a head that was trained. Where a stream passes "
         "50 %, ρ cannot reach 2: the share of its error that is taken away says more."
@@ -180,16 +180,13 @@ def _streams(model: Model) -> list[Block]:
     for cell, one in named_cells(model, FAMILY):
         names = [str(name) for name in one["stream"].values]
         tables = {name: end_estimates(one, name, "stream") for name in _COLUMNS if name in one}
-        flags = end_estimates(one, "head_at_chance", "stream")["mean"]
+        flags = [_flags(one, name) for name in ("head_below_probe", "head_at_chance")]
         for i, name in enumerate(names):
             lines = {key: table.iloc[i] for key, table in tables.items()}
             if all(line["n"] == 0 for line in lines.values()):
                 continue  # a stream of another cell
             texts = [_cell(lines[key]) for key in _COLUMNS if key in lines]
-            chance = (
-                "–" if np.isnan(flags[i]) else "yes" if flags[i] == 1 else "no" if flags[i] == 0 else "in some seeds"
-            )
-            rows.append((cell, name, *texts, chance))
+            rows.append((cell, name, *texts, *(told[i] for told in flags)))
             parts += [
                 {
                     "cell": cell,
@@ -201,15 +198,31 @@ def _streams(model: Model) -> list[Block]:
             ]
     if not rows:
         return []
-    columns = ("learner", "stream", *(words for key, words in _COLUMNS.items() if key in tables), "at chance")
+    columns = (
+        "learner",
+        "stream",
+        *(words for key, words in _COLUMNS.items() if key in tables),
+        "far below its probe",
+        "at chance",
+    )
     caption = (
         f"Accuracy of each stream at the end, mean over seeds with its {level_words(model, FAMILY)} interval: its own "
-        "head among the other streams, with no other stream around, and a linear probe trained on its features. At "
-        "chance: the head is not "
-        "surely above one constant answer."
+        "head among the other streams, with no other stream around, and a linear probe trained on its features. Far "
+        "below its probe: the head is less than half as far above one constant answer, intervals apart. At chance: it "
+        "is not surely above one constant answer."
     )
-    numeric = tuple(range(2, len(columns) - 1))
+    numeric = tuple(range(2, len(columns) - 2))
     return [Table("streams", "Streams", columns, tuple(rows), pd.DataFrame(parts), caption, numeric)]
+
+
+def _flags(one: xr.Dataset, name: str) -> list[str]:
+    """What is told of a flag of each stream, over seeds."""
+    if name not in one:
+        return ["–"] * one.sizes["stream"]
+    return [
+        "–" if np.isnan(mean) else "yes" if mean == 1 else "no" if mean == 0 else "in some seeds"
+        for mean in end_estimates(one, name, "stream")["mean"]
+    ]
 
 
 def _cell(line: Any) -> str:
