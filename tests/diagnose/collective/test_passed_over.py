@@ -149,3 +149,13 @@ def test_normalised_entropies_are_one_at_most(count: int) -> None:
     routing = Routing(["a"], even[None, None, None], None, None, 0)
     assert 1.0 - 1e-12 < float(normalised(routing)) <= 1.0
     assert anchor_entropy([np.inf, 1.0]).reason == dead_anchors([np.inf, 1.0]).reason == "not_a_number"
+
+
+def test_one_sample_bounds_nothing(tmp_path: Path) -> None:
+    """A ratio of one sample has no interval; a share has one, which is wide."""
+    streams, labels = random_streams(n=1)
+    streams = dict.fromkeys(streams, sure_of(labels, 4))
+    found = measured(tmp_path, streams, collective="mean_logit", labels=labels)
+    assert last(found, "emergence_ratio") == 1.0
+    assert why(found, "emergence_ratio_low") == why(found, "emergence_ratio_high") == "undefined"
+    assert last(found, "collective_accuracy_low") < 0.25 and last(found, "collective_accuracy_high") == 1.0

@@ -177,7 +177,7 @@ def test_the_template_is_filled_line_by_line(report: Report, tmp_path: Path) -> 
     for line in ("Collective Accuracy", "Best Individual Accuracy", "Emergence Ratio (ρ)", "Parameters", "Efficiency"):
         assert f"| {line} | " in better
     assert "| Collective Accuracy | 98.89% |" in better or "| Collective Accuracy | 98.89% [" in better
-    assert "| Parameters | 2.0M |" in better and "% per M params |" in better
+    assert "| Parameters | 2.0M |" in better and "% per M params" in better
     assert "| Parameters | not recorded: streams/parameters was not written |" in heads
     assert "marginal improvement (ensemble-like)" in better and "Caveat" not in better
     line = next(line for line in heads.splitlines() if line.startswith("| Emergence Ratio"))
@@ -294,3 +294,52 @@ def test_an_infinite_ratio_has_no_band(tmp_path: Path) -> None:
     text = write(compose(model), tmp_path / "r.results.md").read_text()
     assert "infinite in 1 of 2 seeds: the best stream is never right there. Caveat: the best stream's head is" in text
     assert "(not above chance in some seeds)" in text
+
+
+def line_of(text: str, name: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith(f"| {name} |")).split(" | ")[1].rstrip(" |")
+
+
+def test_an_interval_without_width_is_not_shown(tmp_path: Path) -> None:
+    """All seeds have the same accuracy; streams without which no answer changes; one sample."""
+    folder = waterjar.create_study(tmp_path / "study")
+    for seed in (1, 2, 3):
+        streams = dict.fromkeys("ab", answers(0.58, 5))
+        waterjar.from_logits(
+            folder / f"same-{seed}",
+            streams,
+            collective=streams["a"],
+            labels=LABELS,
+            config={"method": "s", "seed": seed},
+        )
+    one = waterjar.create_study(tmp_path / "one")
+    single = {name: 4.0 * np.eye(CLASSES)[:1] for name in "ab"}
+    waterjar.from_logits(one / "run", single, collective=single["a"], labels=[0], config={"method": "one"})
+    for study, lines in (
+        (folder, {"Collective Accuracy": "57.78%", "a": "57.78%", "Emergence Ratio (ρ)": "1.000: marginal"}),
+        (one, {"Emergence Ratio (ρ)": "1.000: marginal"}),
+    ):
+        model = model_of(waterjar.open_study(study), settings={"collective": {"resamples": 20}})
+        text = write(compose(model), tmp_path / "r.results.md").read_text()
+        for name, start in lines.items():
+            assert line_of(text, name).startswith(start) and "[" not in line_of(text, name)
+        assert not any("1.000 [1.000, 1.000]" in said for said in sentences(model, brief=False))
+        given = next(line for line in text.splitlines() if line.startswith("| a |")).split(" | ")[2]
+        assert given.startswith("+0.00% (removed)")
+
+
+def test_efficiency_has_the_interval_of_the_accuracy(tmp_path: Path) -> None:
+    """All networks have two million parameters: the bounds are those of the accuracy, halved, and pass no 100 %."""
+    folder = waterjar.create_study(tmp_path / "study")
+    for seed, whole in ((1, 0.9), (2, 1.0), (3, 1.0)):
+        record(folder, "sized", 0.7, whole, seed, parameters=2_000_000, trainable_parameters=1_000_000)
+    model = model_of(waterjar.open_study(folder), settings={"collective": {"resamples": 20}})
+    text = write(compose(model), tmp_path / "r.results.md").read_text()
+    ends = {}
+    for name in ("Collective Accuracy", "Efficiency", "Efficiency, trainable parameters"):
+        inside = line_of(text, name).partition("[")[2].partition("]")[0]
+        ends[name] = np.array([float(end) for end in inside.split(", ")])
+    whole, half, trained = ends.values()
+    np.testing.assert_allclose(half, whole / 2, atol=0.006)
+    np.testing.assert_allclose(trained, whole, atol=0.006)
+    assert whole[1] <= 100.0

@@ -14,6 +14,9 @@ from waterjar.diagnose.collective.resampling import percentile_bounds, resampled
 from waterjar.diagnose.result import Floats, Result
 
 LOW, HIGH = "_low", "_high"
+_FEWEST = 2
+"""All resamples of one sample are the same."""
+_ONE_SAMPLE = Result.missing("undefined", "one sample bounds nothing")
 
 
 class Versus(NamedTuple):
@@ -139,6 +142,8 @@ def ratio_with_bounds(found: Versus | Result, confidence: float) -> tuple[Result
     ratio = _ratio(found.collective, found.best, found.n)
     if ratio.is_missing:
         return ratio, ratio, ratio
+    if found.n < _FEWEST:
+        return ratio, _ONE_SAMPLE, _ONE_SAMPLE
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = found.draws[:, 0] / found.draws[:, 1]
     low, high = percentile_bounds(drawn, float(ratio), confidence)
@@ -152,6 +157,8 @@ def reduction_with_bounds(found: Versus | Result, confidence: float) -> tuple[Re
     reduction = _reduction(found.collective, found.best, found.n)
     if reduction.is_missing:
         return reduction, reduction, reduction
+    if found.n < _FEWEST:
+        return reduction, _ONE_SAMPLE, _ONE_SAMPLE
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = 1.0 - (1.0 - found.draws[:, 0]) / (1.0 - found.draws[:, 1])
     low, high = percentile_bounds(drawn, float(reduction), confidence)

@@ -16,7 +16,7 @@ import xarray as xr
 
 from waterjar.stats.intervals import UNBOUNDED
 from waterjar.view.figures._collective import SHARE, Places, at_places, estimates, last_places, measured, own_last
-from waterjar.view.numbers import counted, listed, number
+from waterjar.view.numbers import counted, listed, no_width, number
 from waterjar.view.report.model import Model
 from waterjar.view.results import by_cell
 
@@ -52,7 +52,11 @@ class Estimate:
     def text(self) -> str:
         """As "1.25 [1.10, 1.41]"."""
         low, high = self.bounds
-        return number(self.mean) if np.isnan(low) else f"{number(self.mean)} [{number(low)}, {number(high)}]"
+        return (
+            number(self.mean)
+            if np.isnan(low) or no_width(low, high, 1.0)
+            else f"{number(self.mean)} [{number(low)}, {number(high)}]"
+        )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ here alone: the report shows intervals against controls instead.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -148,8 +149,8 @@ class Collective:
             ("ρ, streams under trained linear probes", self.ratio("emergence_ratio_probe")),
             ("Error taken from the best stream", self.share("error_reduction", within=None)),
             ("Parameters", self.size()),
-            ("Efficiency", self.efficiency("parameter_efficiency")),
-            ("Efficiency, trainable parameters", self.efficiency("parameter_efficiency_trainable")),
+            ("Efficiency", self.efficiency("parameter_efficiency", 0)),
+            ("Efficiency, trainable parameters", self.efficiency("parameter_efficiency_trainable", 1)),
         ]
 
     @property
@@ -188,12 +189,14 @@ class Collective:
         text = " or ".join(_millions(size) for size in sorted(known))
         return text + (f" ({' or '.join(_millions(own) for own in sorted(trained))} trainable)" if trained else "")
 
-    def efficiency(self, name: str) -> str:
+    def efficiency(self, name: str, place: int) -> str:
         """Accuracy in percent per million parameters."""
-        line = estimates(self.one, name, self.places).iloc[0]
+        sizes = [pair[place] for pair in self.sizes]
+        most = max((1e6 / size for size in sizes if size), default=math.inf)  # where every answer is right
+        line = estimates(self.one, name, self.places, within=(0.0, most)).iloc[0]
         if math.isnan(line["mean"]):
             return self.why(name)
-        return f"{_percent(line).replace('%', '').rstrip()} % per M params"
+        return _percent(line, unit=" % per M params")
 
     def streams(self) -> list[tuple[str, str, str]]:
         """Accuracy and contribution (accuracy lost without it) of each stream."""
@@ -301,7 +304,7 @@ class Collective:
         )
         known = first[np.isfinite(first)]
         before = number(float(known.mean())) if len(known) else "not recorded"
-        return f"{_plain(line)}{unit} (before training {before})"
+        return f"{_plain(line, unit)} (before training {before})"
 
     def why(self, name: str) -> str:
         """Why there is no number."""
@@ -326,17 +329,20 @@ def _flagged(flags: Any, words: str) -> str:
     return f" ({words})" if (known > 0).all() else f" ({words} in some seeds)"
 
 
-def _percent(line: Any, sign: str = "") -> str:
-    bounds = f" [{100 * line['low']:.2f}, {100 * line['high']:.2f}]" if line["bounds"] else ""
-    text = f"{100 * line['mean']:{sign}.2f}%{bounds}".replace("-", "−")
+def _percent(line: Any, sign: str = "", unit: str = "%") -> str:
+    return f"{100 * line['mean']:{sign}.2f}{unit}".replace("-", "−") + _bounds(line, lambda end: f"{100 * end:.2f}")
+
+
+def _plain(line: Any, unit: str = "") -> str:
+    return f"{number(line['mean'])}{unit}{_bounds(line, number)}"
+
+
+def _bounds(line: Any, shown: Callable[[float], str]) -> str:
+    """The interval, and what it is over where that is not seeds; none where it has no width, and says nothing."""
+    if not line["bounds"] or no_width(line["low"], line["high"], 1.0):
+        return ""
+    text = f" [{shown(line['low'])}, {shown(line['high'])}]".replace("-", "−")
     return f"{text} over samples" if line["bounds"] == SAMPLES else text
-
-
-def _plain(line: Any) -> str:
-    shown = line["bounds"] and not no_width(line["low"], line["high"])
-    bounds = f" [{number(line['low'])}, {number(line['high'])}]" if shown else ""
-    text = f"{number(line['mean'])}{bounds}"
-    return f"{text} over samples" if bounds and line["bounds"] == SAMPLES else text
 
 
 def _millions(size: float) -> str:
