@@ -183,6 +183,14 @@ def test_a_deep_ensemble_is_worth_its_own_members(tmp_path: Path) -> None:
     assert by_name["ensemble"] == 4.0 and 1.2 < by_name["two"] < 3.2  # these two, of six pairs
 
 
+def test_a_likelihood_that_is_sure_of_the_only_class_costs_nothing(tmp_path: Path) -> None:
+    """0, and not -0."""
+    streams = {name: np.zeros((6, 1)) for name in "ab"}
+    found = measured(tmp_path, streams, collective="mean_logit", labels=np.zeros(6, int))
+    for name in ("nll", "nll_calibrated", "nll_individual"):
+        assert (last(found, name) == 0).all() and not np.signbit(last(found, name)).any()
+
+
 def test_ambiguity_is_what_the_mean_is_better_by(tmp_path: Path) -> None:
     streams, labels = random_streams()
     found = measured(tmp_path, streams, collective="mean_probability", labels=labels)

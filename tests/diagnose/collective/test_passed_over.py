@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import waterjar
 from diagnose.collective.by_hand import last, measured, random_streams, sure_of, why
+from waterjar.diagnose import collective
 from waterjar.diagnose.collective import Routing, anchor_entropy, dead_anchors
 from waterjar.diagnose.collective._routing_entropy import normalised
 from waterjar.diagnose.labelled import reasons_of
@@ -159,3 +161,21 @@ def test_one_sample_bounds_nothing(tmp_path: Path) -> None:
     assert last(found, "emergence_ratio") == 1.0
     assert why(found, "emergence_ratio_low") == why(found, "emergence_ratio_high") == "undefined"
     assert last(found, "collective_accuracy_low") < 0.25 and last(found, "collective_accuracy_high") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [
+        (("train",), "run is scored on train, a set that trains, since it has recorded no other"),
+        (("val",), "run is scored on val, a set that chooses, since it has recorded no other"),
+        (("train", "val"), "run is scored on val, a set that chooses, since it has recorded no other"),
+        (("val", "test"), ""),
+    ],
+)
+def test_a_set_that_is_scored_for_want_of_another_is_told(sets: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    streams, labels = random_streams(n=40)
+    given = {name: dict.fromkeys(sets, one) for name, one in streams.items()}
+    found = measured(tmp_path, given, collective="mean_logit", labels=dict.fromkeys(sets, labels))
+    assert remarks(found) == words and found.attrs["scored_sets"] == sets[-1]
+    told = collective.measure(waterjar.open_run(tmp_path / "run"), resamples=5, test=sets[-1])
+    assert remarks(told) == ""  # somebody chose it

@@ -15,7 +15,7 @@ from waterjar.view.report.blocks import Callout, Chart, Items, Report, Table, Te
 from waterjar.view.report.formats import format_of
 from waterjar.view.report.leads import robustness
 from waterjar.view.report.leads.collective import judged, sentences
-from waterjar.view.report.renderers.template import RHO_BANDS, TARGETS
+from waterjar.view.report.renderers.seed_tables import RHO_BANDS, TARGETS
 from waterjar.view.report.sections import collective as section
 from waterjar.view.report.sections import robustness as robust_section
 
@@ -343,3 +343,25 @@ def test_efficiency_has_the_interval_of_the_accuracy(tmp_path: Path) -> None:
     np.testing.assert_allclose(half, whole / 2, atol=0.006)
     np.testing.assert_allclose(trained, whole, atol=0.006)
     assert whole[1] <= 100.0
+
+
+def test_the_template_says_that_labels_are_missing(tmp_path: Path) -> None:
+    folder = waterjar.create_study(tmp_path / "study")
+    streams = {"a": answers(0.5, 1), "b": answers(0.5, 2)}
+    gate = np.full((SAMPLES, 2), 0.5)
+    waterjar.from_logits(folder / "run", streams, collective="mean_logit", routing=gate, config={"method": "bare"})
+    text = write(compose(model_of(waterjar.open_study(folder))), tmp_path / "r.results.md").read_text()
+    why = "not recorded: no sample has a label (probe_samples/label)"
+    for name in ("Collective Accuracy", "Best Individual Accuracy", "Emergence Ratio (ρ)", "ρ, streams alone"):
+        assert line_of(text, name) == why
+    assert f"| a | {why} | {why} |" in text and "the training loop" not in text
+    assert "- Fingerprint Diversity: not recorded: fingerprints were not recorded" in text
+    assert "- Average Routing Entropy: 0.693" in text
+
+
+def test_the_template_says_that_something_is_no_number(tmp_path: Path) -> None:
+    folder = waterjar.create_study(tmp_path / "study")
+    streams = {"a": answers(0.5, 1), "b": answers(0.5, 2) * np.nan}
+    waterjar.from_logits(folder / "run", streams, collective=streams["a"], labels=LABELS, config={"method": "broken"})
+    text = write(compose(model_of(waterjar.open_study(folder))), tmp_path / "r.results.md").read_text()
+    assert "not recorded: not a number (what was recorded for it holds NaN)" in text and "the training loop" not in text

@@ -108,7 +108,8 @@ def measure(
     Parameters
     ----------
     test : the sets that are scored, stacked. Left out: all but `validation` and `train`; of a task with several sets
-        the one called `..._all`, whose parts the others are.
+        the one called `..._all` or `..._all_normal`, whose parts the others are. Where there is no such set,
+        `validation` is scored, and without that `train`: then `collective_remarks` says so.
     validation : the set on which the best stream is chosen and the temperature fitted. Left out: one called val, valid
         or validation; where there is none, the best stream is chosen anew in each resample, on the samples that it left
         out, and the temperature is fitted on one half of the samples and scored on the other.

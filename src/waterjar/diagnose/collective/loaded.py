@@ -70,6 +70,7 @@ class LoadedCell(Loaded):
         super().__init__(unit, axes, {"scored_sets": ", ".join(first.test)})
         ends = np.cumsum([len(run.seeds) for run in unit.runs]).tolist()
         self.starts = [end - len(run.seeds) for end, run in zip(ends, unit.runs, strict=True)]
+        self._remark(run.for_want for run in self.runs if run.for_want)
         if unit.note and unit.baseline is not None:
             self.remarks[unit.note] = None
 

@@ -71,7 +71,7 @@ def percentile_bounds(values: Floats, estimate: float, confidence: float) -> tup
 
 
 def stream_bounds(right: Floats, confidence: float) -> tuple[Result, Result]:
-    """(stream,) each: Wilson's bounds over samples of the accuracy of each stream (sample, stream); NaN of one with NaN.
+    """(stream,) each: Wilson's bounds over samples of the accuracy of streams (sample, stream); NaN of one with NaN.
 
     >>> [bound.value.round(3).tolist() for bound in stream_bounds(np.array([[1.0, 0.0], [1.0, np.nan]]), 0.95)]
     [[0.342, nan], [1.0, nan]]

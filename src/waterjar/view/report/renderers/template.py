@@ -34,32 +34,19 @@ from waterjar.view.numbers import listed, no_width, number
 from waterjar.view.report import blocks as b
 from waterjar.view.report.leads.collective import distrusted
 from waterjar.view.report.renderers.markdown import escape
+from waterjar.view.report.renderers.seed_tables import ENTROPY_BANDS, RHO_BANDS, grid, tables
 from waterjar.view.results import by_cell, dataset_name
 
-RHO_BANDS = (
-    (1.0, "collective worse than best individual (failure)"),
-    (2.0, "marginal improvement (ensemble-like)"),
-    (10.0, "strong emergence"),
-    (math.inf, "extraordinary emergence"),
-)
-"""Upper end -> the seed's reading of the emergence ratio."""
-ENTROPY_BANDS = (
-    (0.25, "low: sharp routing, strong specialization"),
-    (0.75, "medium: balanced routing"),
-    (math.inf, "high: diffuse routing, weak selection"),
-)
-"""The same of routing entropy over log K: the seed's 0.5 and 1.5 are these shares of the 2.0 at which it alarms."""
-TARGETS = {
-    "MNIST": (99.0, 99.5, 99.8),
-    "FashionMNIST": (90.0, 94.0, 96.0),
-    "CIFAR-10": (90.0, 96.0, 99.0),
-    "CIFAR-100": (70.0, 82.0, 91.0),
-    "ImageNet": (75.0, 87.0, 91.0),
-}
-"""Data set -> baseline, target, state of the art in %, as the seed document has them."""
 _SHIFTS = {"Gaussian Noise": "gaussian_noise", "Contrast": "contrast", "Blur": "blur", "Rotation": "rotation"}
 _LADDER, _SEVERITY, _ATTACK, _EPS = "seed", 3, "fgsm", "0.03"
+_LOGITS = "logits of the collective were not recorded (streams/collective_logits)"
+_BOTH = "logits of the streams, or of the collective, were not recorded"
 _LACKING = {
+    "collective_accuracy": _LOGITS,
+    "best_individual": _BOTH,
+    "emergence_ratio": _BOTH,
+    "error_reduction": _BOTH,
+    "individual_accuracy": "logits of the streams were not recorded (streams/logits)",
     "ablation": "it takes coalitions of streams, or a rule that makes the collective of its streams' outputs",
     "emergence_ratio_isolated": "streams were not asked alone (streams/isolated_logits)",
     "emergence_ratio_probe": "features of streams were not recorded (streams/pooled)",
@@ -71,6 +58,10 @@ _LACKING = {
     "parameter_efficiency_trainable": "streams/trainable_parameters was not written",
 }
 """What a line needs, where that was not recorded."""
+_UNLABELLED = "no sample has a label (probe_samples/label)"
+_WITHOUT_LABELS = ("fingerprint_diversity", "anchor_entropy", "dead_anchors", "routing_entropy")
+"""Lines that need no labels."""
+_WHY = MEANINGS | {"not_recorded": "it was not measured", "not_a_number": "what was recorded for it holds NaN"}
 _WEAK = {"head_at_chance": "not above chance", "head_below_probe": "far below its probe"}
 _AT_CHANCE = (
     "the best stream's head is not surely above one constant answer: a ratio against it says nothing of the collective"
@@ -92,33 +83,40 @@ def render(report: b.Report) -> str:
         )
         raise WaterjarError(f"the reporting template is that of collectives, and there is none here: {why}")
     robust = dict(by_cell(measured(diagnosis, "robustness", {}))) if "robustness" in diagnosis.results else {}
-    sizes = _parameters(diagnosis)
+    sizes, unlabelled = _recorded(diagnosis)
     data = dataset_name(diagnosis.study) or "unnamed data"
     parts = [f"# {escape(report.title)}", escape(report.lead)]
     for cell, one in by_cell(measured(diagnosis, "collective", {})):
-        shown = Collective(one, robust.get(cell), sizes.get(cell, []), diagnosis.confidence("collective"))
+        level = diagnosis.confidence("collective")
+        shown = Collective(one, robust.get(cell), sizes.get(cell, []), level, unlabelled=cell in unlabelled)
         parts += [f"## Results for {escape(data)}: {escape(cell)}", *shown.parts(diagnosis)]
-    parts += [_tables(), f"Made by waterjar {__version__}; root hashes: {', '.join(report.roots) or 'unsealed'}."]
+    parts += [tables(), f"Made by waterjar {__version__}; root hashes: {', '.join(report.roots) or 'unsealed'}."]
     return "\n\n".join(parts) + "\n"
 
 
-def _parameters(diagnosis: Diagnosis) -> dict[str, list[tuple[float | None, float | None]]]:
-    """cell -> (all, trainable) parameters of every repeat."""
+def _recorded(diagnosis: Diagnosis) -> tuple[dict[str, list[tuple[float | None, float | None]]], set[str]]:
+    """cell -> (all, trainable) parameters of every repeat; cells none of whose samples has a label."""
     found: dict[str, list[tuple[float | None, float | None]]] = {}
-    for cell, runs in recorded_streams(diagnosis, {}, "the template counts parameters"):
+    unlabelled = set()
+    for cell, runs in recorded_streams(diagnosis, {}, "the template counts parameters and labels"):
         found[cell] = [
             (run.once("parameters", repeat), run.once("trainable_parameters", repeat))
             for run in runs
             for repeat in range(len(run.run.seeds))
         ]
-    return found
+        if all(run.sample_labels(run.test, repeat) is None for run in runs for repeat in range(len(run.run.seeds))):
+            unlabelled.add(cell)
+    return found, unlabelled
 
 
 class Collective:
     """One collective, line by line."""
 
-    def __init__(self, one: xr.Dataset, robust: xr.Dataset | None, sizes: list[Any], confidence: float) -> None:
+    def __init__(
+        self, one: xr.Dataset, robust: xr.Dataset | None, sizes: list[Any], confidence: float, *, unlabelled: bool
+    ) -> None:
         self.one, self.robust, self.sizes, self.confidence = one, robust, sizes, confidence
+        self.unlabelled = unlabelled
         self.places = last_places(one)
 
     def parts(self, diagnosis: Diagnosis) -> list[str]:
@@ -133,9 +131,9 @@ class Collective:
         )
         return [
             f"Numbers are those at the end of training: {how}.",
-            f"### Core Metrics\n\n{_grid(('Metric', 'Value'), self.core())}",
-            "### Per-Stream Breakdown\n\n" + _grid(("Stream", "Individual Acc", "Contribution"), self.streams()),
-            "### Robustness\n\n" + _grid(("Condition", "Accuracy", "Δ from Clean"), self.robustness(missing)),
+            f"### Core Metrics\n\n{grid(('Metric', 'Value'), self.core())}",
+            "### Per-Stream Breakdown\n\n" + grid(("Stream", "Individual Acc", "Contribution"), self.streams()),
+            "### Robustness\n\n" + grid(("Condition", "Accuracy", "Δ from Clean"), self.robustness(missing)),
             "### Diagnostics\n\n" + "\n".join(f"- {head}: {text}" for head, text in self.diagnostics()),
         ]
 
@@ -317,8 +315,10 @@ class Collective:
         own = values[kept, self.places[kept]] if len(kept) else values
         told = np.bincount(own[own > 0].ravel()).argmax() if (own > 0).any() else 1
         if REASONS[told] == "not_recorded":
-            return f"not recorded: {_LACKING.get(name, MEANINGS['not_recorded'])}"
-        return f"not recorded: {REASONS[told].replace('_', ' ')} ({MEANINGS.get(REASONS[told], '')})"
+            if self.unlabelled and name not in _WITHOUT_LABELS:
+                return f"not recorded: {_UNLABELLED}"
+            return f"not recorded: {_LACKING.get(name, _WHY['not_recorded'])}"
+        return f"not recorded: {REASONS[told].replace('_', ' ')} ({_WHY[REASONS[told]]})"
 
 
 def _flagged(flags: Any, words: str) -> str:
@@ -347,45 +347,3 @@ def _bounds(line: Any, shown: Callable[[float], str]) -> str:
 
 def _millions(size: float) -> str:
     return f"{size / 1e6:.1f}M" if size >= 1e5 else f"{size / 1e6:.4f}M"
-
-
-def _grid(columns: tuple[str, ...], rows: list[Any]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _tables() -> str:
-    """The seed's bands and tables, with what is to be said of them."""
-    rho = [
-        ("ρ < 1", RHO_BANDS[0][1], "look at the interval"),
-        ("ρ = 1-2", RHO_BANDS[1][1], "all that is possible once a stream passes 50 %"),
-        ("ρ = 2-10", f"{RHO_BANDS[2][1]} (10%→90%)", "this example is a head at chance among ten classes"),
-        ("ρ > 10", f"{RHO_BANDS[3][1]} (0.1%→85%)", "the same among a thousand classes"),
-    ]
-    entropy = [
-        ("Low (< 0.5)", "Sharp routing, strong specialization", "below 0.25"),
-        ("Medium (0.5-1.5)", "Balanced routing", "0.25 to 0.75"),
-        ("High (> 1.5)", "Diffuse routing, weak selection", "above 0.75; 1.5 nats cannot be reached with K = 4"),
-    ]
-    anchors = [
-        ("Uniform utilization", "All anchors contribute equally; untrained affinities are uniform, too"),
-        ("Sparse utilization", "Few dominant anchors"),
-        ("Dead anchors", "Wasted capacity; below 1 % of the mean"),
-    ]
-    targets = [(name, *(f"{value:g}%" for value in values)) for name, values in TARGETS.items()]
-    return "\n\n".join(
-        [
-            "## The seed document's bands and tables",
-            _grid(("ρ Value", "Interpretation", "Caveat"), rho),
-            _grid(("Entropy (nat)", "Meaning", "Here, over log K"), entropy),
-            _grid(("Pattern of anchors", "Meaning"), anchors),
-            _grid(("Dataset", "Baseline", "Target", "State-of-Art"), targets),
-            _grid(
-                ("Dataset", "ρ (Observed)"),
-                [("ImageNet", "847 (0.1% → 84.68%)"), ("FashionMNIST", "9.34 (10% → 93.4%)"), ("CIFAR-100", "TBD")],
-            ),
-            "Both observed ratios divide by heads at chance. Efficiency: 84.68% / 60M params = 1.41% per M params, "
-            "against 76% / 428M = 0.18% for CLIP ViT-L, in the seed's words 7.8× more efficient; CLIP's features were "
-            "used, and its parameters are not among the 60M.",
-        ]
-    )

@@ -150,9 +150,8 @@ def _controls(model: Model) -> list[Block]:
     caption = (
         f"Accuracy of the collective over that of each control: mean over seeds with its {level_words(model, FAMILY)} "
         "interval, which speaks of the method; samples: how far the intervals over samples of single networks reach. "
-        "Set aside: heads at chance, or far below a linear probe of the same features. "
-        "Streams alone: no other "
-        "stream leaks in. Linear probes: each stream's features under a head that was trained. Where a stream passes "
+        "Set aside: heads at chance, or far below a linear probe of the same features. Streams alone: no other stream "
+        "leaks in. Linear probes: each stream's features under a head that was trained. Where a stream passes "
         "50 %, ρ cannot reach 2: the share of its error that is taken away says more."
     )
     names = tuple(one.cell for one in found)
