@@ -124,12 +124,13 @@ def test_heads_far_below_their_probes_are_set_aside(weak: Model, tmp_path: Path)
     first, second, *_ = blocks(report, "collective")
     assert isinstance(first, Callout) and first.text == warning and isinstance(second, Text)
     tables = {table.name: table for table in blocks(report, "collective") if isinstance(table, Table)}
-    assert tables["streams"].columns[-2:] == ("far below its probe", "at chance")
-    assert [row[-2:] for row in tables["streams"].rows] == [("yes", "no")] * 2
-    assert tables["collective_controls"].rows[0][1].endswith("set aside")
+    assert [row[-1] for row in tables["streams"].rows] == ["far below its probe"] * 2
+    aside = [row[1].endswith("set aside") for row in tables["collective_controls"].rows]
+    assert aside[:4] == [True, False, False, True]  # ratio by heads, by probes, by all features; error reduction
     text = write(report, tmp_path / "r.results.md").read_text()
     line = next(line for line in text.splitlines() if line.startswith("| Emergence Ratio"))
     assert "strong emergence. Caveat: the best stream's head tells far less than a linear probe reads of" in line
+    assert "Caveat" in line_of(text, "Error taken from the best stream")
     assert "(far below its probe)" in text and "streams under trained linear probes | " in text
     page = write(report, tmp_path / "r.html").read_text()
     assert "far below a linear probe" in page
@@ -151,7 +152,7 @@ def test_tables_hold_streams_and_controls(report: Report) -> None:
     streams = tables["streams"]
     assert len(streams.rows) == 4 * 2 and streams.columns[:2] == ("learner", "stream")
     flags = {(row[0], row[1]): row[-1] for row in streams.rows}
-    assert flags["better", "a"] == "no" and flags["heads", "b"] == "yes"
+    assert flags["better", "a"] == "above chance" and flags["heads", "b"].startswith("not above chance")
     controls = tables["collective_controls"]
     column = controls.columns.index("heads")
     assert controls.rows[0][column].endswith("set aside") and "set aside" not in controls.rows[1][column]
@@ -182,7 +183,7 @@ def test_the_template_is_filled_line_by_line(report: Report, tmp_path: Path) -> 
     assert "marginal improvement (ensemble-like)" in better and "Caveat" not in better
     line = next(line for line in heads.splitlines() if line.startswith("| Emergence Ratio"))
     assert "Caveat: the best stream's head is not surely above one constant answer" in line
-    assert "certifies" not in text and "(not above chance)" in heads
+    assert "certifies" not in text and "(not above chance, far below its probe" in heads
     assert "| Gaussian Noise | not recorded: " in better and "| Adversarial (ε=0.03) | not recorded: " in better
     assert "- Fingerprint Diversity: not recorded: fingerprints were not recorded" in better
     for name, (baseline, target_, best) in TARGETS.items():
@@ -293,7 +294,7 @@ def test_an_infinite_ratio_has_no_band(tmp_path: Path) -> None:
     model = model_of(waterjar.open_study(folder), settings={"collective": {"resamples": 20}})
     text = write(compose(model), tmp_path / "r.results.md").read_text()
     assert "infinite in 1 of 2 seeds: the best stream is never right there. Caveat: the best stream's head is" in text
-    assert "(not above chance in some seeds)" in text
+    assert "(not above chance in some seeds, " in text
 
 
 def line_of(text: str, name: str) -> str:

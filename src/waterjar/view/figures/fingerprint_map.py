@@ -48,7 +48,8 @@ def principal_plane(points: ArrayLike) -> Plane:
     """Centre, first two principal axes and their shares of the variance, of points (point, component).
 
     By singular values of the centred points; one that rounding explains is 0, and its axis nowhere, since any direction
-    would do. Of each axis the largest component is positive, so that the same points give the same picture. Source: Jolliffe 2002, Principal Component Analysis, 3.5.
+    would do. Of each axis the largest component is positive, so that the same points give the same picture. Source:
+    Jolliffe 2002, Principal Component Analysis, 3.5.
 
     >>> plane = principal_plane([[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]])
     >>> plane.axes.tolist(), plane.shares.tolist()

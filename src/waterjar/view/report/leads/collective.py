@@ -30,6 +30,7 @@ CONTROLS = {
 """Ratio -> what it divides by. The first two are the streams' own heads."""
 _HEADS = ("emergence_ratio", "emergence_ratio_isolated")
 ALL_FEATURES = "emergence_ratio_concatenated"
+_WEAK = {"head_at_chance": "not above chance", "head_below_probe": "far below its probe"}
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,17 @@ def _estimate(model: Model, cell: str, one: xr.Dataset, name: str, places: Place
         samples = (float(np.nanmin(lows)), float(np.nanmax(highs)))
     mean, low, high = (float(line[key]) for key in ("mean", "low", "high"))
     return Estimate(mean, low, high, int(line["n"]), samples)
+
+
+def weak_heads(one: xr.Dataset, places: Places) -> list[str]:
+    """Why the head of each stream is no control: "not above chance, far below its probe in some seeds"; else empty."""
+    found: list[list[str]] = [[] for _ in range(one.sizes["stream"])]
+    for name, words in _WEAK.items():
+        for said, flags in zip(found, at_places(one, name, places, "stream")[0].T, strict=False):
+            known = flags[np.isfinite(flags)]
+            if (known > 0).any():
+                said.append(words if (known > 0).all() else f"{words} in some seeds")
+    return [", ".join(said) for said in found]
 
 
 def distrusted(one: xr.Dataset) -> list[str]:

@@ -32,7 +32,7 @@ from waterjar.view.figures._collective import (
 )
 from waterjar.view.numbers import listed, no_width, number
 from waterjar.view.report import blocks as b
-from waterjar.view.report.leads.collective import distrusted
+from waterjar.view.report.leads.collective import distrusted, weak_heads
 from waterjar.view.report.renderers.markdown import escape
 from waterjar.view.report.renderers.seed_tables import ENTROPY_BANDS, RHO_BANDS, grid, tables
 from waterjar.view.results import by_cell, dataset_name
@@ -62,7 +62,6 @@ _UNLABELLED = "no sample has a label (probe_samples/label)"
 _WITHOUT_LABELS = ("fingerprint_diversity", "anchor_entropy", "dead_anchors", "routing_entropy")
 """Lines that need no labels."""
 _WHY = MEANINGS | {"not_recorded": "it was not measured", "not_a_number": "what was recorded for it holds NaN"}
-_WEAK = {"head_at_chance": "not above chance", "head_below_probe": "far below its probe"}
 _AT_CHANCE = (
     "the best stream's head is not surely above one constant answer: a ratio against it says nothing of the collective"
 )
@@ -145,7 +144,7 @@ class Collective:
             ("Emergence Ratio (ρ)", self.ratio("emergence_ratio", by_heads=True)),
             ("ρ, streams alone", self.ratio("emergence_ratio_isolated", by_heads=True)),
             ("ρ, streams under trained linear probes", self.ratio("emergence_ratio_probe")),
-            ("Error taken from the best stream", self.share("error_reduction", within=None)),
+            ("Error taken from the best stream", self.share("error_reduction", within=None, by_heads=True)),
             ("Parameters", self.size()),
             ("Efficiency", self.efficiency("parameter_efficiency", 0)),
             ("Efficiency, trainable parameters", self.efficiency("parameter_efficiency_trainable", 1)),
@@ -159,11 +158,13 @@ class Collective:
                 return f". Caveat: {words}"
         return ""
 
-    def share(self, name: str, within: tuple[float, float] | None = SHARE) -> str:
+    def share(self, name: str, within: tuple[float, float] | None = SHARE, *, by_heads: bool = False) -> str:
         """An accuracy in percent."""
         limits = (-math.inf, 1.0) if within is None else within
         line = estimates(self.one, name, self.places, within=limits).iloc[0]
-        return _percent(line) if np.isfinite(line["mean"]) else self.why(name)
+        if not np.isfinite(line["mean"]):
+            return self.why(name)
+        return _percent(line) + (self.caveat if by_heads else "")
 
     def ratio(self, name: str, *, by_heads: bool = False) -> str:
         """A ratio with the seed's band, and what the band is worth."""
@@ -200,7 +201,7 @@ class Collective:
         """Accuracy and contribution (accuracy lost without it) of each stream."""
         names = [str(name) for name in self.one["stream"].values]
         accuracy = estimates(self.one, "individual_accuracy", self.places, "stream", within=SHARE)
-        flags = {words: at_places(self.one, name, self.places, "stream")[0] for name, words in _WEAK.items()}
+        weak = [f" ({words})" if words else "" for words in weak_heads(self.one, self.places)]
         lost, how = self.contributions(len(names))
         rows = []
         for i, name in enumerate(names):
@@ -208,14 +209,13 @@ class Collective:
             if line["n"] == 0 and "not_recorded" in str(line["reason"]) and accuracy["n"].any():
                 continue  # a stream of another collective
             own = _percent(line) if np.isfinite(line["mean"]) else self.why("individual_accuracy")
-            weak = "".join(_flagged(own[:, i], words) for words, own in flags.items() if len(own))
             given = lost.iloc[i] if lost is not None else None
             told = (
                 self.why("ablation")
                 if given is None or math.isnan(given["mean"])
                 else f"{_percent(given, '+')} ({how})"
             )
-            rows.append((escape(name, 80), own + (weak if np.isfinite(line["mean"]) else ""), told))
+            rows.append((escape(name, 80), own + (weak[i] if np.isfinite(line["mean"]) else ""), told))
         return rows or [("none", "not recorded", "not recorded")]
 
     def contributions(self, count: int) -> tuple[Any, str]:
@@ -319,14 +319,6 @@ class Collective:
                 return f"not recorded: {_UNLABELLED}"
             return f"not recorded: {_LACKING.get(name, _WHY['not_recorded'])}"
         return f"not recorded: {REASONS[told].replace('_', ' ')} ({_WHY[REASONS[told]]})"
-
-
-def _flagged(flags: Any, words: str) -> str:
-    """What is said of a stream that is flagged (seed,)."""
-    known = flags[np.isfinite(flags)]
-    if not (known > 0).any():
-        return ""
-    return f" ({words})" if (known > 0).all() else f" ({words} in some seeds)"
 
 
 def _percent(line: Any, sign: str = "", unit: str = "%") -> str:

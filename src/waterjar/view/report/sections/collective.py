@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.registry import Metric, find_family
 from waterjar.run.schema import REASONS
 from waterjar.view import figures
+from waterjar.view.figures._collective import last_places
 from waterjar.view.figures.contributions import BARS, PAIRS
 from waterjar.view.figures.emergence import COURSE, RATIO
 from waterjar.view.numbers import estimate, label, listed, long_label, number, one_line, size_of
@@ -23,6 +23,7 @@ from waterjar.view.report.charts.theme import QUIET, keys_of, label_names, layou
 from waterjar.view.report.leads.collective import (
     ALL_FEATURES,
     CONTROLS,
+    Judged,
     end_estimates,
     judged,
     level_words,
@@ -30,6 +31,7 @@ from waterjar.view.report.leads.collective import (
     named_cells,
     sentences,
     warnings,
+    weak_heads,
 )
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
@@ -143,7 +145,7 @@ def _controls(model: Model) -> list[Block]:
     if not rows:
         return []
     rows += [
-        (long_label(metric), *(_over_seeds(mean_of(model, metric.name, one.cell)) for one in found))
+        (long_label(metric), *(_over_seeds(model, metric.name, one) for one in found))
         for metric in (find_family(FAMILY).metrics[name] for name in _BESIDE)
     ]
     columns = ["cell", "control", "mean", "low", "high", "n", "sample_low", "sample_high", "fair"]
@@ -161,8 +163,12 @@ def _controls(model: Model) -> list[Block]:
     ]  # fmt: skip
 
 
-def _over_seeds(line: Any) -> str:
-    return "–" if line is None else estimate(line["mean"], line["low"], line["high"], int(line["n"]))
+def _over_seeds(model: Model, name: str, one: Judged) -> str:
+    line = mean_of(model, name, one.cell)
+    if line is None:
+        return "–"
+    text = estimate(line["mean"], line["low"], line["high"], int(line["n"]))
+    return f"{text}; set aside" if one.weak and name == "error_reduction" else text
 
 
 _COLUMNS = {
@@ -179,13 +185,14 @@ def _streams(model: Model) -> list[Block]:
     for cell, one in named_cells(model, FAMILY):
         names = [str(name) for name in one["stream"].values]
         tables = {name: end_estimates(one, name, "stream") for name in _COLUMNS if name in one}
-        flags = [_flags(one, name) for name in ("head_below_probe", "head_at_chance")]
+        known = end_estimates(one, "head_at_chance", "stream")["n"]
+        weak = weak_heads(one, last_places(one))
         for i, name in enumerate(names):
             lines = {key: table.iloc[i] for key, table in tables.items()}
             if all(line["n"] == 0 for line in lines.values()):
                 continue  # a stream of another cell
             texts = [_cell(lines[key]) for key in _COLUMNS if key in lines]
-            rows.append((cell, name, *texts, *(told[i] for told in flags)))
+            rows.append((cell, name, *texts, (weak[i] or "above chance") if known[i] else "–"))
             parts += [
                 {
                     "cell": cell,
@@ -197,31 +204,15 @@ def _streams(model: Model) -> list[Block]:
             ]
     if not rows:
         return []
-    columns = (
-        "learner",
-        "stream",
-        *(words for key, words in _COLUMNS.items() if key in tables),
-        "far below its probe",
-        "at chance",
-    )
+    columns = ("learner", "stream", *(words for key, words in _COLUMNS.items() if key in tables), "its head")
     caption = (
         f"Accuracy of each stream at the end, mean over seeds with its {level_words(model, FAMILY)} interval: its own "
-        "head among the other streams, with no other stream around, and a linear probe trained on its features. Far "
-        "below its probe: the head is less than half as far above one constant answer, intervals apart. At chance: it "
-        "is not surely above one constant answer."
+        "head among the other streams, with no other stream around, and a linear probe trained on its features. Not "
+        "above chance: the head is not surely above one constant answer. Far below its probe: it is less than half as "
+        "far above one constant answer, intervals apart."
     )
-    numeric = tuple(range(2, len(columns) - 2))
+    numeric = tuple(range(2, len(columns) - 1))
     return [Table("streams", "Streams", columns, tuple(rows), pd.DataFrame(parts), caption, numeric)]
-
-
-def _flags(one: xr.Dataset, name: str) -> list[str]:
-    """What is told of a flag of each stream, over seeds."""
-    if name not in one:
-        return ["–"] * one.sizes["stream"]
-    return [
-        "–" if np.isnan(mean) else "yes" if mean == 1 else "no" if mean == 0 else "in some seeds"
-        for mean in end_estimates(one, name, "stream")["mean"]
-    ]
 
 
 def _cell(line: Any) -> str:
