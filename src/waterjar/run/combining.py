@@ -95,28 +95,39 @@ def reproducing_rule(logits: Any, collective: Any) -> Rule | None:
     >>> reproducing_rule(streams, combine(streams, "mean_logit"))
     'mean_logit'
     """
+    return next((rule for rule in RULES if reproduces(logits, collective, rule)), None)
+
+
+def reproduces(logits: Any, collective: Any, rule: Rule) -> bool | None:
+    """Whether a rule makes these logits of the collective of its streams', see `reproducing_rule`.
+
+    None where that cannot be told: no row has numbers throughout, or rounding blurs most of those that have.
+
+    >>> streams = np.log([[[0.9, 0.1], [0.5, 0.5]]])
+    >>> reproduces(streams, combine(streams, "mean_logit"), "mean_probability")
+    False
+    """
     streams, recorded = np.asarray(logits), np.asarray(collective)
     known = ~np.isnan(log_softmax(recorded)).any(-1) & ~np.isnan(log_softmax(streams)).any((-1, -2))
     streams, recorded = streams[known], recorded[known]
-    if not known.any():
-        return None
-    wanted = np.exp(log_softmax(recorded))
-    return next((rule for rule in RULES if _reproduces(rule, streams, recorded, wanted)), None)
+    return _reproduces(rule, streams, recorded, np.exp(log_softmax(recorded))) if known.any() else None
 
 
-def _reproduces(rule: Rule, streams: NDArray[Any], recorded: NDArray[Any], wanted: Floats) -> bool:
+def _reproduces(rule: Rule, streams: NDArray[Any], recorded: NDArray[Any], wanted: Floats) -> bool | None:
     """Whether a rule makes probabilities (row, class) of logits (row, stream, class), as far as rounding can tell."""
     made = np.exp(log_softmax(combine(streams, rule)))
     blur = _LEAST_APART + _blur(wanted, _rounding(recorded)) + _made_blur(rule, streams, made)
     apart = np.abs(made - wanted)
     tells = np.asarray((blur <= MOST_APART).all(-1))
-    if 2 * tells.sum() < len(tells) or (apart > blur)[tells].any():
+    if (apart > blur)[tells].any():
         return False
     best = wanted.argmax(-1)[:, None]
     lead = np.take_along_axis(wanted, best, -1) - wanted
     room = np.take_along_axis(blur, best, -1) + blur
     turned = np.take_along_axis(made, best, -1) < made
-    return not (turned & (lead > room)).any()
+    if (turned & (lead > room)).any():
+        return False
+    return True if 2 * tells.sum() >= len(tells) else None
 
 
 def _made_blur(rule: Rule, streams: NDArray[Any], made: Floats) -> Floats:

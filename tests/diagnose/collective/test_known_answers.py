@@ -183,6 +183,14 @@ def test_a_deep_ensemble_is_worth_its_own_members(tmp_path: Path) -> None:
     assert by_name["ensemble"] == 4.0 and 1.2 < by_name["two"] < 3.2  # these two, of six pairs
 
 
+def test_a_likelihood_that_is_sure_of_the_only_class_costs_nothing(tmp_path: Path) -> None:
+    """0, and not -0."""
+    streams = {name: np.zeros((6, 1)) for name in "ab"}
+    found = measured(tmp_path, streams, collective="mean_logit", labels=np.zeros(6, int))
+    for name in ("nll", "nll_calibrated", "nll_individual"):
+        assert (last(found, name) == 0).all() and not np.signbit(last(found, name)).any()
+
+
 def test_ambiguity_is_what_the_mean_is_better_by(tmp_path: Path) -> None:
     streams, labels = random_streams()
     found = measured(tmp_path, streams, collective="mean_probability", labels=labels)
@@ -208,6 +216,32 @@ def test_probes_read_what_untrained_heads_do_not_say(tmp_path: Path) -> None:
     ]
     low, high = last(found, "individual_accuracy_low"), last(found, "individual_accuracy_high")
     assert (low < 1 / 3).all() and (high > 1 / 3).all()
+
+
+def test_a_head_far_below_a_probe_of_its_own_features_is_flagged(tmp_path: Path) -> None:
+    """Heads surely above one constant answer that nobody trained: 40 % of three classes, where features tell all."""
+    rng, n = np.random.default_rng(0), 600
+    labels = np.arange(n) % 3
+    weak, able = (np.where(rng.permutation(n) < share * n, labels, (labels + 1) % 3) for share in (0.4, 0.9))
+    pooled = {name: np.eye(3)[labels] + 0.3 * rng.normal(size=(n, 3)) for name in "abc"}
+    pooled["c"] = rng.normal(size=(n, 3))  # a probe reads nothing of it
+    heads = {"a": sure_of(weak, 3), "b": sure_of(weak, 3), "c": sure_of(weak, 3)}
+    found = measured(tmp_path, heads, collective=sure_of(labels, 3), labels=labels, pooled=pooled)
+    assert last(found, "head_at_chance").tolist() == [0, 0, 0] and last(found, "best_at_chance") == 0
+    assert last(found, "head_below_probe").tolist() == [1, 1, 0] and last(found, "best_below_probe") == 1
+    assert last(found, "emergence_ratio") == pytest.approx(2.5) and last(found, "emergence_ratio_probe") < 1.1
+    (tmp_path / "able").mkdir()
+    heads["a"] = sure_of(able, 3)  # far above half of what its probe is
+    found = measured(tmp_path / "able", heads, collective=sure_of(labels, 3), labels=labels, pooled=pooled)
+    assert last(found, "head_below_probe").tolist() == [0, 1, 0] and last(found, "best_below_probe") == 0
+    (tmp_path / "few").mkdir()
+    few = {name: one[:9] for name, one in heads.items()} | {"a": sure_of(weak[:9], 3)}
+    features = {name: one[:9] for name, one in pooled.items()}
+    found = measured(tmp_path / "few", few, collective=sure_of(labels[:9], 3), labels=labels[:9], pooled=features)
+    assert last(found, "head_below_probe").tolist() == [0, 0, 0]  # intervals of nine samples are not apart
+    (tmp_path / "bare").mkdir()
+    found = measured(tmp_path / "bare", heads, collective=sure_of(labels, 3), labels=labels)
+    assert why(found, "head_below_probe") == why(found, "best_below_probe") == "not_recorded"
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e6])

@@ -182,6 +182,25 @@ def test_planes_of_few_points() -> None:
     assert principal_plane([[1.0], [2.0]]).shares.tolist() == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_rounding_is_no_direction(shift: float, tmp_path: Path) -> None:
+    """Two streams span a line, and fingerprints that are the same nothing at all, wherever they lie."""
+    for seed in range(10):
+        one, other = np.random.default_rng(seed).normal(size=(2, 64)) + shift
+        plane = principal_plane([one, other])
+        assert plane.shares.tolist() == [1.0, 0.0] and (plane.axes[1] == 0).all()
+        x = (np.stack([one, other]) - plane.centre) @ plane.axes[0]
+        assert abs(x[0] - x[1]) == pytest.approx(np.linalg.norm(one - other))
+        assert np.isnan(principal_plane([one, one, one]).shares).all()
+    streams = {name: logits(RIGHT[name]) for name in "ab"}
+    prints = dict(zip("ab", np.random.default_rng(0).normal(size=(2, 64)) + shift, strict=True))
+    run = waterjar.from_logits(tmp_path / "run", streams, labels=LABELS, collective="vote", fingerprints=prints)
+    table = figures.data("fingerprint_map", run)
+    assert table["y"].tolist() == [0.0, 0.0] and table["share_y"].tolist() == [0.0, 0.0]
+    drawn = figures.draw("fingerprint_map", run)
+    assert drawn.axes[0].get_ylim() == (-1.0, 1.0) and not len(drawn.axes[0].get_yticks())
+
+
 @pytest.fixture(scope="module")
 def probed(tmp_path_factory: pytest.TempPathFactory) -> waterjar.Study:
     """Two seeds, robustness as it was found: accuracies by hand."""

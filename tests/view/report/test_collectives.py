@@ -15,7 +15,7 @@ from waterjar.view.report.blocks import Callout, Chart, Items, Report, Table, Te
 from waterjar.view.report.formats import format_of
 from waterjar.view.report.leads import robustness
 from waterjar.view.report.leads.collective import judged, sentences
-from waterjar.view.report.renderers.template import RHO_BANDS, TARGETS
+from waterjar.view.report.renderers.seed_tables import RHO_BANDS, TARGETS
 from waterjar.view.report.sections import collective as section
 from waterjar.view.report.sections import robustness as robust_section
 
@@ -49,7 +49,7 @@ def record(
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = waterjar.create_study(tmp_path_factory.mktemp("c") / "study", {"analysis": {"lead": "collective"}})
     for seed in (1, 2, 3):
-        record(folder, "better", 0.5, 0.99, seed, parameters=2_000_000)
+        record(folder, "better", 0.7, 0.99, seed, parameters=2_000_000)
         record(folder, "same", 0.8, 0.8, seed, pooled=False)
         record(folder, "heads", 1 / 3, 0.99, seed)
         record(folder, "bare heads", 1 / 3, 0.99, seed, pooled=False)
@@ -96,6 +96,46 @@ def test_heads_at_chance_come_before_any_number(report: Report) -> None:
     assert isinstance(second, Text)
 
 
+@pytest.fixture(scope="module")
+def weak(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """Heads above chance that are far below what their features tell."""
+    folder = waterjar.create_study(tmp_path_factory.mktemp("w") / "study", {"analysis": {"lead": "collective"}})
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        labels = np.tile(LABELS, 5)
+        features = {name: np.eye(CLASSES)[labels] + 0.2 * rng.normal(size=(len(labels), CLASSES)) for name in "ab"}
+        heads = {name: np.concatenate([answers(0.45, 10 * seed + i) for _ in range(5)]) for i, name in enumerate("ab")}
+        whole = np.concatenate([answers(0.99, seed)] * 5)
+        waterjar.from_logits(
+            folder / f"w-{seed}", heads, collective=whole, labels=labels, pooled=features,
+            config={"method": "routed", "data": "toys", "seed": seed},
+        )  # fmt: skip
+    return model_of(waterjar.open_study(folder), settings={"collective": {"resamples": 50}})
+
+
+def test_heads_far_below_their_probes_are_set_aside(weak: Model, tmp_path: Path) -> None:
+    (one,) = judged(weak)
+    assert one.at_chance == (0, 2) and one.below_probe == (2, 2) and set(one.fair) == {"emergence_ratio_probe"}
+    warning, said = sentences(weak, brief=False)
+    assert warning.startswith("Of routed the best stream's own head tells far less than a linear probe reads of the")
+    assert warning.endswith("a ratio against such heads says how weak they are, and is set aside.")
+    assert ": against the best stream under a trained linear probe its accuracy is 0.9" in said
+    report = compose(weak)
+    first, second, *_ = blocks(report, "collective")
+    assert isinstance(first, Callout) and first.text == warning and isinstance(second, Text)
+    tables = {table.name: table for table in blocks(report, "collective") if isinstance(table, Table)}
+    assert [row[-1] for row in tables["streams"].rows] == ["far below its probe"] * 2
+    aside = [row[1].endswith("set aside") for row in tables["collective_controls"].rows]
+    assert aside[:4] == [True, False, False, True]  # ratio by heads, by probes, by all features; error reduction
+    text = write(report, tmp_path / "r.results.md").read_text()
+    line = next(line for line in text.splitlines() if line.startswith("| Emergence Ratio"))
+    assert "strong emergence. Caveat: the best stream's head tells far less than a linear probe reads of" in line
+    assert "Caveat" in line_of(text, "Error taken from the best stream")
+    assert "(far below its probe)" in text and "streams under trained linear probes | " in text
+    page = write(report, tmp_path / "r.html").read_text()
+    assert "far below a linear probe" in page
+
+
 def test_collectives_lead_the_first_screen(report: Report) -> None:
     callout, listed, *_ = blocks(report, "summary")
     assert isinstance(callout, Callout) and callout.text.startswith("Of bare heads and heads")
@@ -112,7 +152,7 @@ def test_tables_hold_streams_and_controls(report: Report) -> None:
     streams = tables["streams"]
     assert len(streams.rows) == 4 * 2 and streams.columns[:2] == ("learner", "stream")
     flags = {(row[0], row[1]): row[-1] for row in streams.rows}
-    assert flags["better", "a"] == "no" and flags["heads", "b"] == "yes"
+    assert flags["better", "a"] == "above chance" and flags["heads", "b"].startswith("not above chance")
     controls = tables["collective_controls"]
     column = controls.columns.index("heads")
     assert controls.rows[0][column].endswith("set aside") and "set aside" not in controls.rows[1][column]
@@ -138,10 +178,12 @@ def test_the_template_is_filled_line_by_line(report: Report, tmp_path: Path) -> 
     for line in ("Collective Accuracy", "Best Individual Accuracy", "Emergence Ratio (ρ)", "Parameters", "Efficiency"):
         assert f"| {line} | " in better
     assert "| Collective Accuracy | 98.89% |" in better or "| Collective Accuracy | 98.89% [" in better
-    assert "| Parameters | 2.0M |" in better and "% per M params |" in better
+    assert "| Parameters | 2.0M |" in better and "% per M params" in better
     assert "| Parameters | not recorded: streams/parameters was not written |" in heads
     assert "marginal improvement (ensemble-like)" in better and "Caveat" not in better
-    assert "the band certifies an untrained head" in heads and "(not above chance)" in heads
+    line = next(line for line in heads.splitlines() if line.startswith("| Emergence Ratio"))
+    assert "Caveat: the best stream's head is not surely above one constant answer" in line
+    assert "certifies" not in text and "(not above chance, far below its probe" in heads
     assert "| Gaussian Noise | not recorded: " in better and "| Adversarial (ε=0.03) | not recorded: " in better
     assert "- Fingerprint Diversity: not recorded: fingerprints were not recorded" in better
     for name, (baseline, target_, best) in TARGETS.items():
@@ -251,5 +293,76 @@ def test_an_infinite_ratio_has_no_band(tmp_path: Path) -> None:
     record(folder, "odd", 0.5, 0.9, 2)
     model = model_of(waterjar.open_study(folder), settings={"collective": {"resamples": 20}})
     text = write(compose(model), tmp_path / "r.results.md").read_text()
-    assert "infinite in 1 of 2 seeds: the best stream is never right there" in text
-    assert "(not above chance in some seeds)" in text
+    assert "infinite in 1 of 2 seeds: the best stream is never right there. Caveat: the best stream's head is" in text
+    assert "(not above chance in some seeds, " in text
+
+
+def line_of(text: str, name: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith(f"| {name} |")).split(" | ")[1].rstrip(" |")
+
+
+def test_an_interval_without_width_is_not_shown(tmp_path: Path) -> None:
+    """All seeds have the same accuracy; streams without which no answer changes; one sample."""
+    folder = waterjar.create_study(tmp_path / "study")
+    for seed in (1, 2, 3):
+        streams = dict.fromkeys("ab", answers(0.58, 5))
+        waterjar.from_logits(
+            folder / f"same-{seed}",
+            streams,
+            collective=streams["a"],
+            labels=LABELS,
+            config={"method": "s", "seed": seed},
+        )
+    one = waterjar.create_study(tmp_path / "one")
+    single = {name: 4.0 * np.eye(CLASSES)[:1] for name in "ab"}
+    waterjar.from_logits(one / "run", single, collective=single["a"], labels=[0], config={"method": "one"})
+    for study, lines in (
+        (folder, {"Collective Accuracy": "57.78%", "a": "57.78%", "Emergence Ratio (ρ)": "1.000: marginal"}),
+        (one, {"Emergence Ratio (ρ)": "1.000: marginal"}),
+    ):
+        model = model_of(waterjar.open_study(study), settings={"collective": {"resamples": 20}})
+        text = write(compose(model), tmp_path / "r.results.md").read_text()
+        for name, start in lines.items():
+            assert line_of(text, name).startswith(start) and "[" not in line_of(text, name)
+        assert not any("1.000 [1.000, 1.000]" in said for said in sentences(model, brief=False))
+        given = next(line for line in text.splitlines() if line.startswith("| a |")).split(" | ")[2]
+        assert given.startswith("+0.00% (removed)")
+
+
+def test_efficiency_has_the_interval_of_the_accuracy(tmp_path: Path) -> None:
+    """All networks have two million parameters: the bounds are those of the accuracy, halved, and pass no 100 %."""
+    folder = waterjar.create_study(tmp_path / "study")
+    for seed, whole in ((1, 0.9), (2, 1.0), (3, 1.0)):
+        record(folder, "sized", 0.7, whole, seed, parameters=2_000_000, trainable_parameters=1_000_000)
+    model = model_of(waterjar.open_study(folder), settings={"collective": {"resamples": 20}})
+    text = write(compose(model), tmp_path / "r.results.md").read_text()
+    ends = {}
+    for name in ("Collective Accuracy", "Efficiency", "Efficiency, trainable parameters"):
+        inside = line_of(text, name).partition("[")[2].partition("]")[0]
+        ends[name] = np.array([float(end) for end in inside.split(", ")])
+    whole, half, trained = ends.values()
+    np.testing.assert_allclose(half, whole / 2, atol=0.006)
+    np.testing.assert_allclose(trained, whole, atol=0.006)
+    assert whole[1] <= 100.0
+
+
+def test_the_template_says_that_labels_are_missing(tmp_path: Path) -> None:
+    folder = waterjar.create_study(tmp_path / "study")
+    streams = {"a": answers(0.5, 1), "b": answers(0.5, 2)}
+    gate = np.full((SAMPLES, 2), 0.5)
+    waterjar.from_logits(folder / "run", streams, collective="mean_logit", routing=gate, config={"method": "bare"})
+    text = write(compose(model_of(waterjar.open_study(folder))), tmp_path / "r.results.md").read_text()
+    why = "not recorded: no sample has a label (probe_samples/label)"
+    for name in ("Collective Accuracy", "Best Individual Accuracy", "Emergence Ratio (ρ)", "ρ, streams alone"):
+        assert line_of(text, name) == why
+    assert f"| a | {why} | {why} |" in text and "the training loop" not in text
+    assert "- Fingerprint Diversity: not recorded: fingerprints were not recorded" in text
+    assert "- Average Routing Entropy: 0.693" in text
+
+
+def test_the_template_says_that_something_is_no_number(tmp_path: Path) -> None:
+    folder = waterjar.create_study(tmp_path / "study")
+    streams = {"a": answers(0.5, 1), "b": answers(0.5, 2) * np.nan}
+    waterjar.from_logits(folder / "run", streams, collective=streams["a"], labels=LABELS, config={"method": "broken"})
+    text = write(compose(model_of(waterjar.open_study(folder))), tmp_path / "r.results.md").read_text()
+    assert "not recorded: not a number (what was recorded for it holds NaN)" in text and "the training loop" not in text

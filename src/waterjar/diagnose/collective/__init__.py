@@ -108,14 +108,16 @@ def measure(
     Parameters
     ----------
     test : the sets that are scored, stacked. Left out: all but `validation` and `train`; of a task with several sets
-        the one called `..._all`, whose parts the others are.
+        the one called `..._all` or `..._all_normal`, whose parts the others are. Where there is no such set,
+        `validation` is scored, and without that `train`: then `collective_remarks` says so.
     validation : the set on which the best stream is chosen and the temperature fitted. Left out: one called val, valid
         or validation; where there is none, the best stream is chosen anew in each resample, on the samples that it left
         out, and the temperature is fitted on one half of the samples and scored on the other.
     probe_on : the set on which linear probes are trained. Left out: train, else `validation`, else all scored samples
         but the one that is asked.
     rule : how outputs of streams make those of the collective: `auto` is the rule that reproduces the recorded ones, if
-        one does. It makes the collective where none was recorded, and coalitions of streams.
+        one does. It makes the collective where none was recorded, and coalitions of streams; one that does not
+        reproduce recorded logits of the collective makes no coalitions.
     probe_ridge : penalty of the linear probes.
     resamples : bootstrap resamples of the samples.
     confidence : of all intervals.

@@ -17,6 +17,7 @@ from waterjar.diagnose.result import Result
     citation="the seed document, Metrics and Evaluation 2.2, with normalised utilisation",
     needs=("streams",),
     summary="anchor_entropy_final",
+    version=2,
     made_of=("anchor_utilisation",),
 )
 def _measure(affinities: Affinities) -> Result:

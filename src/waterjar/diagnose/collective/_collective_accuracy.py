@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from waterjar.diagnose.collective.inputs import StreamOutputs
-from waterjar.diagnose.collective.resampling import share_bounds
 from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import Result
+from waterjar.stats.shares import share_interval
 
 _BESIDE = {
     "collective_accuracy_low": Beside((), "accuracy of the collective: lower bound over samples, of this network"),
@@ -20,9 +20,10 @@ _BESIDE = {
     formula="right / all",
     direction="higher",
     range=(0, 1),
-    citation="the seed document, Metrics and Evaluation 1.2; Clopper & Pearson 1934 (the interval)",
+    citation="the seed document, Metrics and Evaluation 1.2; Wilson 1927 (the interval)",
     needs=("streams/collective_logits", "probe_samples/label"),
     summary="collective_accuracy_final",
+    version=2,
     matters=3,
     beside=_BESIDE,
 )
@@ -30,6 +31,6 @@ def _measure(outputs: StreamOutputs, *, confidence: float) -> tuple[Result, dict
     if outputs.scored is not None:
         return outputs.scored, dict.fromkeys(_BESIDE, outputs.scored)
     right = outputs.test.collective_right
-    low, high = share_bounds(float(right.sum()), len(right), confidence)
-    bounds = (Result(low), Result(high))
+    _, *ends = share_interval(right.sum(), len(right), confidence=confidence)
+    bounds = [Result(float(end)) for end in ends]
     return Result(float(right.mean()), n=len(right)), dict(zip(_BESIDE, bounds, strict=True))

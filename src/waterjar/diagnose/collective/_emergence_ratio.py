@@ -36,6 +36,7 @@ _BESIDE = {
     citation="the seed document, Metrics and Evaluation 1.1; Theisen et al. 2023, When are ensembles really effective?",
     needs=("streams/logits", "streams/collective_logits", "probe_samples/label"),
     summary="emergence_ratio_final",
+    version=2,
     symbol="rho",
     matters=1,
     beside=_BESIDE,

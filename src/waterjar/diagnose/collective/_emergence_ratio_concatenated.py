@@ -27,6 +27,7 @@ _BESIDE = {
     citation="Alain & Bengio 2017 (probes); the control is defined here",
     needs=("streams/pooled", "streams/collective_logits", "probe_samples/label"),
     summary="emergence_ratio_concatenated_final",
+    version=2,
     beside=_BESIDE,
     made_of=("collective_accuracy",),
 )

@@ -32,6 +32,7 @@ _LACKING = Result.missing("not_recorded", "logits of streams alone were not reco
     citation="the seed document, Metrics and Evaluation 1.1; streams alone: defined here",
     needs=("streams/isolated_logits", "streams/collective_logits", "probe_samples/label"),
     summary="emergence_ratio_isolated_final",
+    version=2,
     beside=_BESIDE,
     made_of=("collective_accuracy",),
 )

@@ -25,6 +25,7 @@ _BESIDE = {
     citation="Ali & Pazzani 1996, Error reduction through learning multiple descriptions",
     needs=("streams/logits", "streams/collective_logits", "probe_samples/label"),
     summary="error_reduction_final",
+    version=2,
     matters=2,
     beside=_BESIDE,
     made_of=("collective_accuracy", "best_individual"),

@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 from waterjar.diagnose.collective.inputs import Fingerprints
 from waterjar.diagnose.collective.pairs import ALONE, among, mean_of_pairs
 from waterjar.diagnose.registry import Beside, metric
-from waterjar.diagnose.result import Floats, Result
+from waterjar.diagnose.result import NOT_A_NUMBER, UNDEFINED, Floats, Result
 
 _MATRIX, _MEAN = "fingerprint_similarity", "pairwise_similarity"
+NO_DIRECTION = "a fingerprint that is zero has no direction"
 
 
 def fingerprint_similarity(fingerprints: ArrayLike) -> Floats:
@@ -42,7 +43,7 @@ def _of(similarity: Floats) -> Result:
         return ALONE
     found = float(mean_of_pairs(np.abs(similarity)).value)
     if np.isnan(found):
-        return Result.missing("undefined", "a fingerprint that is zero has no direction")
+        return Result.missing("undefined", NO_DIRECTION)
     return Result(1.0 - found, n=len(similarity))
 
 
@@ -55,17 +56,20 @@ def _of(similarity: Floats) -> Result:
     citation="the seed document, Metrics and Evaluation 2.3",
     needs=("streams/fingerprint",),
     summary="fingerprint_diversity_final",
+    version=2,
     beside={
         _MATRIX: Beside(("stream", "other_stream"), "cosine of two streams' fingerprints"),
         _MEAN: Beside((), "mean absolute cosine between streams: 1 less the diversity"),
     },
 )
 def _measure(prints: Fingerprints) -> tuple[Result, dict[str, Result]]:
-    alive = np.asarray(np.isfinite(prints.values).all(1))
+    alive, zero = prints.alive, prints.zero
     if not alive.any():
-        gone = Result.missing("not_a_number")
+        gone = Result.missing("undefined", NO_DIRECTION) if zero.any() else Result.missing("not_a_number")
         return gone, {_MATRIX: among(gone, prints.names), _MEAN: gone}
     matrix = fingerprint_similarity(prints.values[alive])
     found = _of(matrix)
     mean = found if found.is_missing else Result(1.0 - float(found))
-    return found, {_MATRIX: among(matrix, prints.names, alive), _MEAN: mean}
+    placed = among(matrix, prints.names, alive)
+    without = np.where(zero[:, None] | zero, UNDEFINED, NOT_A_NUMBER)
+    return found, {_MATRIX: Result.of(placed.value, without), _MEAN: mean}

@@ -23,6 +23,7 @@ _BESIDE = {"nll_individual": Beside(("stream",), "negative log-likelihood of eac
     range=(0, np.inf),
     citation="Ashukha et al. 2020, Pitfalls of in-domain uncertainty estimation",
     needs=("streams/collective_logits", "probe_samples/label"),
+    version=2,
     summary="nll_final",
     symbol="NLL",
     beside=_BESIDE,
@@ -33,7 +34,7 @@ def _measure(outputs: StreamOutputs) -> tuple[Result, dict[str, Result]]:
     each = Result.of(nothing, 0 if gone is None else gone.code)
     if gone is None:
         assert outputs.test.logits is not None and outputs.test.labels is not None
-        each = Result.of(-label_log_likelihood(outputs.test.logits, outputs.test.labels).mean(0), NOT_A_NUMBER)
+        each = Result.of(0.0 - label_log_likelihood(outputs.test.logits, outputs.test.labels).mean(0), NOT_A_NUMBER)
     if outputs.scored is not None:
         return outputs.scored, {"nll_individual": each}
     assert outputs.test.collective is not None and outputs.test.labels is not None

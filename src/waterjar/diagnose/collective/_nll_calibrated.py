@@ -23,6 +23,7 @@ _BESIDE = {"temperature": Beside((), "temperature of the collective's logits wit
     range=(0, np.inf),
     citation="Guo et al. 2017, On calibration of modern neural networks; Ashukha et al. 2020",
     needs=("streams/collective_logits", "probe_samples/label"),
+    version=2,
     summary="nll_calibrated_final",
     matters=4,
     beside=_BESIDE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from waterjar.diagnose.collective.inputs import StreamOutputs
-from waterjar.diagnose.collective.resampling import share_bounds
 from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import Result
+from waterjar.stats.shares import share_interval
 
 _UNITS = "1e-6 / parameter"
 _BESIDE = {
@@ -30,6 +30,7 @@ _BESIDE = {
     citation="the seed document, Metrics and Evaluation 1.3",
     needs=("streams/parameters", "streams/collective_logits", "probe_samples/label"),
     summary="parameter_efficiency_final",
+    version=2,
     beside=_BESIDE,
     made_of=("collective_accuracy",),
 )
@@ -48,6 +49,6 @@ def _per_million(outputs: StreamOutputs, parameters: float | None, confidence: f
     if not parameters > 0:
         return (Result.missing("undefined", f"{parameters:g} parameters"),) * 3
     right = outputs.test.collective_right
-    low, high = share_bounds(float(right.sum()), len(right), confidence)
+    share, low, high = (float(one) for one in share_interval(right.sum(), len(right), confidence=confidence))
     millions = parameters / 1e6
-    return Result(float(right.mean()) / millions, n=len(right)), Result(low / millions), Result(high / millions)
+    return Result(share / millions, n=len(right)), Result(low / millions), Result(high / millions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.collective._routing_entropy import entropy, shares
+from waterjar.diagnose.collective._routing_entropy import entropy
 from waterjar.diagnose.collective.inputs import Routing
 from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import Floats, Result
@@ -60,8 +60,8 @@ def _measure(routing: Routing, *, resampling_seed: int) -> tuple[Result, dict[st
     gone = routing.missing or (None if routing.targets is not None and routing.n_targets else _NO_TARGETS)
     if gone is not None:
         return gone, dict.fromkeys(_BESIDE, gone)
-    own = shares(routing.weights)
-    there = np.flatnonzero(~np.isnan(own).any((0, 2, 3)))
+    own = routing.shares
+    there = np.flatnonzero(routing.weighed)
     if not len(there):
         why = Result.missing("not_a_number", "weights that are NaN, negative, or all 0")
         return why, dict.fromkeys(_BESIDE, why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.collective.inputs import Routing
+from waterjar.diagnose.collective.inputs import Routing, shares
 from waterjar.diagnose.registry import Beside, metric
 from waterjar.diagnose.result import NOT_A_NUMBER, Floats, Result
 
@@ -31,6 +31,15 @@ def entropy(weights: ArrayLike) -> Floats:
     return np.asarray(0.0 - terms.sum(-1))
 
 
+def over_log(value: float, choices: int) -> float:
+    """An entropy over the log of the number of choices, of which it cannot pass 1: rounding may take it there.
+
+    >>> over_log(float(entropy(np.full(5, 0.2))), 5)
+    1.0
+    """
+    return min(value / float(np.log(choices)), 1.0)
+
+
 def routing_entropy(weights: ArrayLike) -> Result:
     """Mean over samples, streams and slots of the entropy over routes; weights (sample, ..., route), scaled to sum 1.
 
@@ -45,14 +54,6 @@ def routing_entropy(weights: ArrayLike) -> Result:
     return Result(float(found.mean()), n=len(found))
 
 
-def shares(weights: Floats) -> Floats:
-    """Weights as shares of their sum over the last axis; NaN where that is 0, or one is negative."""
-    total = weights.sum(-1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.where((total > 0) & (weights >= 0).all(-1, keepdims=True), weights / total, np.nan)
-    return found
-
-
 @metric(
     "routing_entropy",
     family="collective",
@@ -63,6 +64,7 @@ def shares(weights: Floats) -> Floats:
     citation="the seed document, Metrics and Evaluation 2.1; Shannon 1948",
     needs=("streams/route_weight",),
     summary="routing_entropy_final",
+    version=2,
     matters=5,
     beside=_BESIDE,
 )
@@ -70,7 +72,7 @@ def _measure(routing: Routing) -> tuple[Result, dict[str, Result]]:
     if routing.missing is not None:
         gone = Result.of(np.full(len(routing.names), np.nan), routing.missing.code)
         return routing.missing, {**dict.fromkeys(_BESIDE, routing.missing), "routing_entropy_by_stream": gone}
-    each = entropy(shares(routing.weights)).mean((0, 2))
+    each = entropy(routing.shares).mean((0, 2))
     by_stream = Result.of(each, NOT_A_NUMBER, n=len(routing.weights))
     there = ~np.isnan(each)
     if not there.any():
@@ -86,7 +88,7 @@ def normalised(routing: Routing) -> Result:
     """The entropy over log K, of streams that are numbers."""
     if routing.missing is not None:
         return routing.missing
-    each = entropy(shares(routing.weights)).mean((0, 2))
+    each = entropy(routing.shares).mean((0, 2))
     there = ~np.isnan(each)
     return (
         _over_log(float(each[there].mean()), routing.weights.shape[-1])
@@ -98,7 +100,7 @@ def normalised(routing: Routing) -> Result:
 def _over_log(value: float, choices: int) -> Result:
     if choices < 2:
         return Result.missing("undefined", f"{choices} route: there is nothing to choose")
-    return Result(value / float(np.log(choices)))
+    return Result(over_log(value, choices))
 
 
 def loads(routing: Routing) -> Floats | None:
@@ -109,7 +111,7 @@ def loads(routing: Routing) -> Floats | None:
     if routing.targets is None or not routing.n_targets:
         return None
     samples, streams, slots, _ = routing.weights.shape
-    own = shares(routing.weights)
+    own = routing.shares
     found = np.zeros((streams, routing.n_targets))
     for stream in range(streams):
         there = routing.targets[:, stream] >= 0

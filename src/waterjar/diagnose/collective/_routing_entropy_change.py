@@ -18,6 +18,7 @@ from waterjar.diagnose.result import Result
     range=(-1, 1),
     citation="the seed document, Metrics and Evaluation 2.1",
     needs=("streams/route_weight",),
+    version=2,
     made_of=("routing_entropy",),
 )
 def _measure(course: Course) -> Result:

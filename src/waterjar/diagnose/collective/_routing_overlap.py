@@ -53,6 +53,7 @@ def _as_sets(places: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
     citation="the seed document, Metrics and Evaluation 3.3; Jaccard 1901",
     needs=("streams/route_index",),
     summary="routing_overlap_final",
+    version=2,
     beside={_MATRIX: Beside(("stream", "other_stream"), "Jaccard index of two streams' top-K targets")},
 )
 def _measure(routing: Routing) -> tuple[Result, dict[str, Result]]:

@@ -25,6 +25,7 @@ _BESIDE = {
     needs=("streams",),
     dims=_DIMS,
     summary="shapley_log_likelihood_final",
+    version=2,
     beside=_BESIDE,
 )
 def _measure(coalitions: Coalitions, *, confidence: float) -> tuple[Result, dict[str, Result]]:

@@ -14,6 +14,9 @@ from waterjar.diagnose.collective.resampling import percentile_bounds, resampled
 from waterjar.diagnose.result import Floats, Result
 
 LOW, HIGH = "_low", "_high"
+_FEWEST = 2
+"""All resamples of one sample are the same."""
+_ONE_SAMPLE = Result.missing("undefined", "one sample bounds nothing")
 
 
 class Versus(NamedTuple):
@@ -101,6 +104,14 @@ def chosen_on(validation: Answers | None, alive: NDArray[np.bool_], names: Seque
     return best_stream(right, likely, names)
 
 
+def best_head(outputs: StreamOutputs) -> int | Result:
+    """The stream that the emergence ratio divides by: the best by its own head, among the others."""
+    if outputs.compared is not None:
+        return outputs.compared
+    best = chosen_on(outputs.validation, outputs.alive, outputs.names, isolated=False)
+    return best_stream(outputs.accuracies.value, None, outputs.names) if best is None else best
+
+
 def versus(
     outputs: StreamOutputs,
     right: Floats,
@@ -131,6 +142,8 @@ def ratio_with_bounds(found: Versus | Result, confidence: float) -> tuple[Result
     ratio = _ratio(found.collective, found.best, found.n)
     if ratio.is_missing:
         return ratio, ratio, ratio
+    if found.n < _FEWEST:
+        return ratio, _ONE_SAMPLE, _ONE_SAMPLE
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = found.draws[:, 0] / found.draws[:, 1]
     low, high = percentile_bounds(drawn, float(ratio), confidence)
@@ -144,6 +157,8 @@ def reduction_with_bounds(found: Versus | Result, confidence: float) -> tuple[Re
     reduction = _reduction(found.collective, found.best, found.n)
     if reduction.is_missing:
         return reduction, reduction, reduction
+    if found.n < _FEWEST:
+        return reduction, _ONE_SAMPLE, _ONE_SAMPLE
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = 1.0 - (1.0 - found.draws[:, 0]) / (1.0 - found.draws[:, 1])
     low, high = percentile_bounds(drawn, float(reduction), confidence)

@@ -21,7 +21,7 @@ def negative_log_likelihood(logits: ArrayLike, labels: ArrayLike) -> float:
     >>> round(negative_log_likelihood([[0.0, 0.0], [0.0, 0.0]], [0, 1]), 6)
     0.693147
     """
-    return float(-label_log_likelihood(logits, labels).mean())
+    return float(0.0 - label_log_likelihood(logits, labels).mean())  # 0, not -0, where all is sure and right
 
 
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
@@ -86,5 +86,5 @@ def calibrated_nll(
     temperatures = []
     for one, other in (halves, halves[::-1]):
         temperatures.append(fit_temperature(values[one], wanted[one]) if len(one) else 1.0)
-        losses[other] = -label_log_likelihood(values[other] / temperatures[-1], wanted[other])
+        losses[other] = 0.0 - label_log_likelihood(values[other] / temperatures[-1], wanted[other])
     return float(losses.mean()), float(np.exp(np.mean(np.log(temperatures))))

@@ -31,6 +31,11 @@ _BLOCK = 2**20
 NO_RULE = Result.missing(
     "not_recorded", "coalitions were not recorded, and no rule makes the collective of its streams' outputs"
 )
+OTHER_RULE = Result.missing(
+    "not_recorded",
+    "rule= does not make the recorded logits of the collective of its streams' outputs: its coalitions would be those "
+    "of another one",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +99,7 @@ def coalitions_of(
     if ABSENCES[0] not in games:
         made = _cached(outputs, settings)
         if isinstance(made, Result):
-            missing = None if games else made
+            missing = None if games and made is not OTHER_RULE else made
         else:
             games[ABSENCES[0]] = made
     return Coalitions(names, games, gradients, missing)
@@ -108,7 +113,7 @@ def _cached(outputs: StreamOutputs | None, settings: Any) -> Game | Result:
     if not outputs.likely.all():
         return NOT_NUMBERS
     if outputs.rule is None:
-        return NO_RULE
+        return NO_RULE if settings.rule == "auto" else OTHER_RULE
     assert outputs.test.labels is not None
     return cached_game(
         outputs.test.logits,

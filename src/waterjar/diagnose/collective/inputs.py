@@ -120,8 +120,26 @@ class Routing:
 
     @cached_property
     def alive(self) -> NDArray[np.bool_]:
-        """(stream,): streams whose weights are numbers, none of them negative."""
-        return ~np.asarray(np.isnan(self.weights).any((0, 2, 3)))
+        """(stream,): streams whose weights are finite, none of them negative; it is said of the others."""
+        return np.asarray((np.isfinite(self.weights) & (self.weights >= 0)).all((0, 2, 3)))
+
+    @cached_property
+    def shares(self) -> Floats:
+        """(sample, stream, slot, route): weights as shares; NaN where they make none."""
+        return shares(self.weights)
+
+    @cached_property
+    def weighed(self) -> NDArray[np.bool_]:
+        """(stream,): those of `alive` that weigh some route for every sample."""
+        return ~np.asarray(np.isnan(self.shares).any((0, 2, 3)))
+
+
+def shares(weights: Floats) -> Floats:
+    """Weights as shares of their sum over the last axis; NaN where that is 0 or not finite, or one is negative."""
+    total = weights.sum(-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.where((total > 0) & (weights >= 0).all(-1, keepdims=True), weights / total, np.nan)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +149,16 @@ class Fingerprints:
     names: Sequence[str]
     values: Floats
 
+    @property
+    def zero(self) -> NDArray[np.bool_]:
+        """(stream,): streams whose fingerprint is 0 throughout, and has no direction."""
+        return np.asarray((self.values == 0).all(1))
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """(stream,): streams whose fingerprint has a direction; the others are passed over, and it is said."""
+        return np.asarray(np.isfinite(self.values).all(1)) & ~self.zero
+
 
 @dataclass(frozen=True, eq=False)
 class Affinities:
@@ -139,6 +167,11 @@ class Affinities:
     names: Sequence[str]
     values: Floats
     """(sample, stream, anchor); one sample where no input changes it."""
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """(stream,): streams whose affinities are finite; the others are passed over, and it is said."""
+        return np.asarray(np.isfinite(self.values).all((0, 2)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Metric
 from waterjar.diagnose.result import NOT_RECORDED, Result
 from waterjar.diagnose.snapshots import mean_of_last
-from waterjar.run.combining import combine, reproducing_rule
+from waterjar.run.combining import combine, reproduces, reproducing_rule
 
 Placed = Iterator[tuple[Any, tuple[Any, ...]]]
 FINAL, INITIAL = "_final", "_initial"
@@ -70,6 +70,7 @@ class LoadedCell(Loaded):
         super().__init__(unit, axes, {"scored_sets": ", ".join(first.test)})
         ends = np.cumsum([len(run.seeds) for run in unit.runs]).tolist()
         self.starts = [end - len(run.seeds) for end, run in zip(ends, unit.runs, strict=True)]
+        self._remark(run.for_want for run in self.runs if run.for_want)
         if unit.note and unit.baseline is not None:
             self.remarks[unit.note] = None
 
@@ -83,7 +84,9 @@ class LoadedCell(Loaded):
                 place = (start + repeat, self.places[run.labels[position]])
                 outputs = self._outputs(shot, place)
                 routing = self._routing(shot)
-                given: list[Any] = [outputs, routing, self._fingerprints(shot), self._affinities(shot)]
+                prints, affinities = self._fingerprints(shot), self._affinities(shot)
+                self._remark(remarks.of_parts(routing, prints, affinities, run.run.seeds[repeat]))
+                given: list[Any] = [outputs, routing, prints, affinities]
                 if Coalitions in wanted:
                     given.append(self._coalitions(shot, outputs))
                 for one in given:
@@ -124,11 +127,12 @@ class LoadedCell(Loaded):
         return found
 
     def _rule(self, test: Answers) -> str | None:
-        if self.settings.rule != "auto":
-            return str(self.settings.rule)
+        named = None if self.settings.rule == "auto" else self.settings.rule
         if test.logits is None or test.collective is None:
-            return None
-        return reproducing_rule(test.logits, test.collective)
+            return named
+        if named is None:
+            return reproducing_rule(test.logits, test.collective)
+        return None if reproduces(test.logits, test.collective, named) is False else str(named)
 
     def _remark(self, sentences: Iterable[str]) -> None:
         """What has to be said of what was passed over, once."""

@@ -62,6 +62,8 @@ class RunStreams:
         self.labels = self.arrays.labels("streams")
         self.steps = self.arrays.coordinates(self.labels)
         self.streams = self._names("stream")
+        self.for_want = ""
+        """A sentence where a set is scored that is for something else; empty where none is."""
         self.anchors = self._size("anchor")
         self.coalitions = self._names("coalition")
         self.sets = [str(name) for name in self.arrays.whole("streams/eval_set")] if "eval_set" in self._nodes else []
@@ -124,7 +126,13 @@ class RunStreams:
         left = [name for name in self.sets if name not in (self.validation, TRAIN)]
         tasks = self.run.attributes["eval_sets"]
         kept = spoken_for({name: int(tasks.get(name, -1)) for name in left})
-        return kept or [name for name in self.sets if name != TRAIN] or self.sets
+        chosen = kept or [name for name in self.sets if name != TRAIN] or self.sets
+        if chosen and not kept:
+            use = "trains" if chosen == [TRAIN] else "chooses"
+            self.for_want = (
+                f"{self.path.name} is scored on {chosen[0]}, a set that {use}, since it has recorded no other"
+            )
+        return chosen
 
     def _count_targets(self) -> int:
         """How many places routes go to: one more than the largest that was recorded."""

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.diagnose.collective.answers import Answers, has_answer
-from waterjar.diagnose.collective.coalitions import EXACT, NO_RULE
-from waterjar.diagnose.collective.inputs import ABSENCES, Coalitions, StreamOutputs
-from waterjar.diagnose.result import NOT_A_NUMBER
+from waterjar.diagnose.collective.coalitions import EXACT, NO_RULE, OTHER_RULE
+from waterjar.diagnose.collective.inputs import ABSENCES, Affinities, Coalitions, Fingerprints, Routing, StreamOutputs
+from waterjar.diagnose.collective.utilisation import utilised
+from waterjar.diagnose.result import NOT_A_NUMBER, Result
 from waterjar.run.combining import log_softmax
 
 
@@ -35,9 +36,65 @@ def of_outputs(outputs: StreamOutputs, seed: int, unlabelled: str = "") -> Itera
                 f"seed {seed}: {_have(outputs.names, endless)} infinite logits, which answer but have no "
                 "probabilities: ambiguity and the NLL of such a stream are missing"
             )
+    yield from _of_controls(outputs.names, test, seed)
     yield from _of_the_collective(test, seed)
     if other is not None and other.labels is not None and len(other.labels):
         yield from _of_validation(outputs, other, seed)
+
+
+def _of_controls(names: Sequence[str], test: Answers, seed: int) -> Iterator[str]:
+    """Of streams that are no control alone, or under a probe; what is NaN throughout was not recorded there."""
+    if test.isolated is not None and test.isolated.size and not np.isnan(test.isolated).all():
+        able = np.asarray(has_answer(test.isolated).all(0))
+        if not able.all():
+            yield (
+                f"seed {seed}: {_have(names, ~able)} no answer alone to some sample (streams/isolated_logits): passed "
+                "over as a stream alone"
+            )
+    if test.pooled is not None and test.pooled.size and not np.isnan(test.pooled).all():
+        lacking = np.asarray(np.isnan(test.pooled).all(0))
+        finite = np.asarray(np.isfinite(test.pooled).all(0))
+        broken = np.asarray((~finite & ~lacking).any(1) | lacking.all(1))
+        if broken.any():
+            yield (
+                f"seed {seed}: {_have(names, broken)} features that are missing or not finite (streams/pooled): passed "
+                "over as a stream under a probe"
+            )
+
+
+def of_parts(
+    routing: Routing | None, prints: Fingerprints | None, affinities: Affinities | None, seed: int
+) -> Iterator[str]:
+    """Of streams that are passed over in what else was recorded; what is NaN throughout was not recorded there."""
+    if routing is not None and routing.weights.size and not np.isnan(routing.weights).all():
+        if not routing.alive.all():
+            yield (
+                f"seed {seed}: {_have(routing.names, ~routing.alive)} route weights that are NaN, infinite or "
+                "negative: passed over in all that is said of routing"
+            )
+        idle = routing.alive & ~routing.weighed
+        if idle.any():
+            yield (
+                f"seed {seed}: {_have(routing.names, idle)} route weights that are all 0 for some sample: passed over "
+                "in what is made of weights"
+            )
+    if prints is not None and not np.isnan(prints.values).all() and not prints.alive.all():
+        yield (
+            f"seed {seed}: {_have(prints.names, ~prints.alive)} a fingerprint without a direction (numbers that are "
+            "not finite, or 0 throughout): passed over in fingerprint_diversity"
+        )
+    if affinities is not None and affinities.values.size and not np.isnan(affinities.values).all():
+        if not affinities.alive.all():
+            yield (
+                f"seed {seed}: {_have(affinities.names, ~affinities.alive)} affinities that are not finite: passed "
+                "over in anchor_entropy and dead_anchors"
+            )
+        over_all = utilised(affinities)[1]
+        if not isinstance(over_all, Result) and (over_all < 0).any():
+            yield (
+                f"seed {seed}: the mean affinity to {(over_all < 0).sum()} of {len(over_all)} anchors is negative: "
+                "anchor_entropy and dead_anchors are undefined"
+            )
 
 
 def _have(names: Sequence[str], chosen: NDArray[np.bool_]) -> str:
@@ -75,6 +132,8 @@ def of_coalitions(found: Coalitions, outputs: StreamOutputs | None, seed: int) -
     able = outputs is not None and outputs.scored is None
     if found.missing is NO_RULE and able:
         yield f"no contributions of streams: {NO_RULE.note}"
+    elif found.missing is OTHER_RULE and able:
+        yield f"seed {seed}: no contributions of streams that are removed: {OTHER_RULE.note}"
     elif found.missing is not None and found.missing.code == NOT_A_NUMBER:
         yield f"seed {seed}: no contributions of any stream, since the logits of one are not numbers"
     count = len(found.names)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from waterjar.diagnose.result import NOT_A_NUMBER, Floats, Result
+from waterjar.stats.shares import share_interval
 
 _BLOCK = 2**24
 """Numbers that are held at a time."""
@@ -69,27 +70,14 @@ def percentile_bounds(values: Floats, estimate: float, confidence: float) -> tup
     return min(float(low), estimate), max(float(high), estimate)
 
 
-def share_bounds(count: float, n: int, confidence: float) -> tuple[float, float]:
-    """The exact binomial interval of a share (Clopper & Pearson 1934).
-
-    >>> [round(bound, 4) for bound in share_bounds(0, 10, 0.95)]
-    [0.0, 0.3085]
-    """
-    tail = (1 - confidence) / 2
-    low = float(special.betaincinv(count, n - count + 1, tail)) if count > 0 else 0.0
-    high = float(special.betaincinv(count + 1, n - count, 1 - tail)) if count < n else 1.0
-    return low, high
-
-
 def stream_bounds(right: Floats, confidence: float) -> tuple[Result, Result]:
-    """(stream,) each: exact bounds over samples of the accuracy of every stream (sample, stream); NaN of one with NaN.
+    """(stream,) each: Wilson's bounds over samples of the accuracy of streams (sample, stream); NaN of one with NaN.
 
     >>> [bound.value.round(3).tolist() for bound in stream_bounds(np.array([[1.0, 0.0], [1.0, np.nan]]), 0.95)]
-    [[0.158, nan], [1.0, nan]]
+    [[0.342, nan], [1.0, nan]]
     """
     n = len(right)
-    found = [(np.nan, np.nan) if np.isnan(one) else share_bounds(float(one), n, confidence) for one in right.sum(0)]
-    low, high = np.array(found, np.float64).reshape(-1, 2).T
+    _, low, high = share_interval(right.sum(0), n, confidence=confidence)
     return Result.of(low, NOT_A_NUMBER, n=n), Result.of(high, NOT_A_NUMBER, n=n)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from waterjar.diagnose.collective._routing_entropy import entropy
+from waterjar.diagnose.collective._routing_entropy import entropy, over_log
 from waterjar.diagnose.collective.inputs import Affinities
 from waterjar.diagnose.result import NOT_A_NUMBER, Floats, Result
 
@@ -29,13 +29,13 @@ def anchor_entropy(utilisation: ArrayLike) -> Result:
     (1.0, 0.0)
     """
     values = np.asarray(utilisation, np.float64)
-    if np.isnan(values).any():
+    if not np.isfinite(values).all():
         return Result.missing("not_a_number")
     if len(values) < 2:
         return Result.missing("undefined", f"{len(values)} anchor: there is nothing to spread over")
     if (values < 0).any() or not values.sum() > 0:
         return Result.missing("undefined", "utilisation that is negative, or 0 throughout")
-    return Result(float(entropy(values / values.sum()) / np.log(len(values))))
+    return Result(over_log(float(entropy(values / values.sum())), len(values)))
 
 
 def dead_anchors(utilisation: ArrayLike) -> Result:
@@ -45,7 +45,7 @@ def dead_anchors(utilisation: ArrayLike) -> Result:
     1.0
     """
     values = np.asarray(utilisation, np.float64)
-    if np.isnan(values).any():
+    if not np.isfinite(values).all():
         return Result.missing("not_a_number")
     if not len(values) or (values < 0).any() or not values.sum() > 0:
         return Result.missing("undefined", "utilisation that is negative, or 0 throughout")
@@ -53,10 +53,10 @@ def dead_anchors(utilisation: ArrayLike) -> Result:
 
 
 def utilised(affinities: Affinities) -> tuple[Result, Floats | Result]:
-    """(stream, anchor) of all streams, and (anchor,) over the streams that are numbers, or why there is none."""
+    """(stream, anchor) of all streams, and (anchor,) over the streams that have numbers, or why there is none."""
     if not len(affinities.values):
         gone = Result.missing("empty_set", "the scored sets have no sample")
         return Result.of(np.full(affinities.values.shape[1:], np.nan), gone.code), gone
     each = Result.of(anchor_utilisation(affinities.values), NOT_A_NUMBER)
-    there = ~np.isnan(each.value).any(1)
+    there = affinities.alive
     return each, each.value[there].mean(0) if there.any() else Result.missing("not_a_number")

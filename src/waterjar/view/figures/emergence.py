@@ -38,7 +38,8 @@ TITLE = "More than its parts?"
 CAPTION = (
     "Collective and streams over training; the emergence ratio (1: no better than the best stream, 2: the seed "
     "document's threshold) against streams among the others, alone, and under trained linear probes; the end beside "
-    "these controls. Hollow: a head not surely above chance, against which a ratio says nothing."
+    "these controls. Hollow: a head not surely above chance, or far below a linear probe of the same features; a "
+    "ratio against it says nothing."
 )
 NEEDS = ("collective",)
 COURSE, RATIO, FINAL = "course", "ratio", "final"
@@ -66,15 +67,18 @@ _MANY_ROWS = 12
 _TITLE = 56
 """Letters of a cell's name above its row, in two lines: as many as a panel is wide."""
 _LOG_FROM = 5.0
+_FLAGS = {"at_chance": "not surely above chance", "below_probe": "far below a linear probe of its features"}
+"""Why a head is no control."""
 
 
 def data(source: Source, **settings: Any) -> pd.DataFrame:
     """One row per panel, cell, curve and epoch: panel, cell, kind, what, total_epoch, mean, low, high, n, reason,
-    interval, bounds, confidence, at_chance.
+    interval, bounds, confidence, at_chance, below_probe.
 
     `panel` is course (accuracies), ratio or final; `kind` collective, stream, control or ratio; `what` the name of the
-    stream or control. `at_chance` is the share of seeds whose head is not surely above one constant answer. Bounds are
-    over seeds, of one seed over samples. `settings` go to `collective.measure`.
+    stream or control. `at_chance` is the share of seeds whose head is not surely above one constant answer,
+    `below_probe` that of seeds whose head tells far less than a probe of the same features. Bounds are over seeds, of
+    one seed over samples. `settings` go to `collective.measure`.
     """
     result = measured(source, "collective", settings)
     parts = [part.assign(cell=cell) for cell, one in by_cell(result) for part in _of_cell(one)]
@@ -85,7 +89,7 @@ def data(source: Source, **settings: Any) -> pd.DataFrame:
             "probe_samples/label)"
         )
     columns = ["panel", "cell", "kind", "what", "total_epoch", "mean", "low", "high", "n", "reason", "interval"]
-    return table[[*columns, "bounds", "confidence", "at_chance"]]
+    return table[[*columns, "bounds", "confidence", *_FLAGS]]
 
 
 def _of_cell(one: xr.Dataset) -> list[pd.DataFrame]:
@@ -102,23 +106,27 @@ def _of_cell(one: xr.Dataset) -> list[pd.DataFrame]:
         *(_curve(one, ratio, POSITIVE).assign(panel=RATIO, kind="ratio", what=ratio) for ratio in RATIOS),
         *(part.assign(panel=FINAL, total_epoch=np.nan) for part in _finals(one, places, names, own)),
     ]
-    return [part if "at_chance" in part else part.assign(at_chance=np.nan) for part in parts if len(part)]
+    return [part.assign(**{flag: np.nan for flag in _FLAGS if flag not in part}) for part in parts if len(part)]
 
 
 def _finals(one: xr.Dataset, places: Places, names: Any, own: Any) -> list[pd.DataFrame]:
     """Collective, controls and streams at the end."""
     whole = estimates(one, "collective_accuracy", places, within=SHARE)
     parts = [whole.assign(kind=_COLLECTIVE, what=_COLLECTIVE)]
-    best = at_places(one, "best_at_chance", places)[0]
+    best = {flag: _share(at_places(one, f"best_{flag}", places)[0]) for flag in _FLAGS}
     for control, _ in RATIOS.values():
         made = estimates(one, _ACCURACIES[control], places, within=SHARE)
-        flag = best.mean() if control in _HEADS and len(best) else np.nan
-        parts.append(made.assign(kind="control", what=control, at_chance=flag))
-    flags = at_places(one, "head_at_chance", places, "stream")[0]
-    share = flags.mean(0) if len(flags) else np.full(len(names), np.nan)
+        parts.append(made.assign(kind="control", what=control, **(best if control in _HEADS else {})))
     each = estimates(one, "individual_accuracy", places, "stream", within=SHARE)
-    parts.append(each.assign(kind="stream", what=names, at_chance=share)[own])
+    heads = {flag: _share(at_places(one, f"head_{flag}", places, "stream")[0]) for flag in _FLAGS}
+    parts.append(each.assign(kind="stream", what=names, **heads)[own])
     return parts
+
+
+def _share(flags: Any) -> Any:
+    """Share of seeds (seed, ...) that are flagged; NaN where there is none."""
+    known = np.isfinite(flags).sum(0)
+    return np.divide(np.nansum(flags, 0), known, out=np.full(flags.shape[1:], np.nan), where=known > 0)[()]
 
 
 def _curve(one: xr.Dataset, name: str, within: tuple[float, float]) -> pd.DataFrame:
@@ -287,7 +295,7 @@ def _draw_final(ax: Axes, rows: pd.DataFrame, styles: dict[str, dict[str, Any]])
             style = {"color": colour, "marker": "D"}
         elif line.kind == "stream":
             name, style = shown[line.what], dict(styles[line.what])
-        if line.at_chance > 0:
+        if line.at_chance > 0 or line.below_probe > 0:
             style |= {"markerfacecolor": "white", "markeredgewidth": 1.4}
         if crowded and line.kind == "stream":
             ax.plot([line.mean], [line.place], linestyle="none", markersize=4, alpha=0.6, **style)
@@ -309,10 +317,14 @@ def _notes(table: pd.DataFrame) -> list[str]:
     """What a reader must know of heads at chance, infinite ratios, and controls that were not recorded."""
     said = []
     final = table[table["panel"] == FINAL]
-    flagged = final[(final["what"] == "best_stream") & (final["at_chance"] > 0)]["cell"].unique()
-    if len(flagged):
-        shown = ", ".join(labels(map(shown_name, flagged), most=24).values())
-        said.append(f"{shown}: the best stream's head is not surely above chance, ρ against it says nothing")
+    best = final[final["what"] == "best_stream"]
+    weak = {"at_chance": best["at_chance"] > 0}
+    weak["below_probe"] = (best["below_probe"] > 0) & ~weak["at_chance"]
+    for flag, why in _FLAGS.items():
+        flagged = best.loc[weak[flag], "cell"].unique()
+        if len(flagged):
+            shown = ", ".join(labels(map(shown_name, flagged), most=24).values())
+            said.append(f"{shown}: the best stream's head is {why}, ρ against it says nothing")
     endless = table[(table["panel"] == RATIO) & np.isinf(table["mean"])]
     if len(endless):
         said.append("an infinite ratio (a control that is never right) is not drawn")

@@ -39,7 +39,7 @@ class Plane(NamedTuple):
     centre: Floats
     """(component,)."""
     axes: Floats
-    """(2, component)."""
+    """(2, component); 0 along one in which points do not differ."""
     shares: Floats
     """(2,): of the variance; NaN where there is none."""
 
@@ -47,18 +47,20 @@ class Plane(NamedTuple):
 def principal_plane(points: ArrayLike) -> Plane:
     """Centre, first two principal axes and their shares of the variance, of points (point, component).
 
-    By singular values of the centred points. Of each axis the largest component is positive, so that the same points
-    give the same picture. Source: Jolliffe 2002, Principal Component Analysis, 3.5.
+    By singular values of the centred points; one that rounding explains is 0, and its axis nowhere, since any direction
+    would do. Of each axis the largest component is positive, so that the same points give the same picture. Source:
+    Jolliffe 2002, Principal Component Analysis, 3.5.
 
     >>> plane = principal_plane([[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]])
     >>> plane.axes.tolist(), plane.shares.tolist()
-    ([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0])
+    ([[1.0, 0.0], [0.0, 0.0]], [1.0, 0.0])
     """
     values = np.asarray(points, np.float64)
     centre = values.mean(0)
-    _, sizes, turned = np.linalg.svd(values - centre, full_matrices=True)
+    _, sizes, turned = np.linalg.svd(values - centre, full_matrices=False)
+    sizes[sizes <= np.finfo(np.float64).eps * max(values.shape) * np.linalg.norm(values)] = 0.0
     axes = np.zeros((2, values.shape[1]))
-    axes[: min(2, len(turned))] = turned[:2]
+    axes[: min(2, len(turned))] = turned[:2] * (sizes[:2, None] > 0)
     signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(1)])
     variance = np.zeros(2)
     variance[: min(2, len(sizes))] = sizes[:2] ** 2
@@ -158,6 +160,9 @@ def _points(ax: Axes, part: pd.DataFrame) -> None:
     for set_label, letter, number in ((ax.set_xlabel, "share_x", 1), (ax.set_ylabel, "share_y", 2)):
         set_label(f"component {number} ({100 * end[letter].iloc[0]:.0f} % of the variance)")
     ax.margins(0.16)
+    if end["share_y"].iloc[0] == 0:
+        ax.set_ylim(-1, 1)
+        ax.set_yticks([])
     ax.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
     ax.axvline(0, color="#cccccc", linewidth=0.8, zorder=0)
 

@@ -16,7 +16,7 @@ import xarray as xr
 
 from waterjar.stats.intervals import UNBOUNDED
 from waterjar.view.figures._collective import SHARE, Places, at_places, estimates, last_places, measured, own_last
-from waterjar.view.numbers import counted, listed, number
+from waterjar.view.numbers import counted, listed, no_width, number
 from waterjar.view.report.model import Model
 from waterjar.view.results import by_cell
 
@@ -30,6 +30,7 @@ CONTROLS = {
 """Ratio -> what it divides by. The first two are the streams' own heads."""
 _HEADS = ("emergence_ratio", "emergence_ratio_isolated")
 ALL_FEATURES = "emergence_ratio_concatenated"
+_WEAK = {"head_at_chance": "not above chance", "head_below_probe": "far below its probe"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,11 @@ class Estimate:
     def text(self) -> str:
         """As "1.25 [1.10, 1.41]"."""
         low, high = self.bounds
-        return number(self.mean) if np.isnan(low) else f"{number(self.mean)} [{number(low)}, {number(high)}]"
+        return (
+            number(self.mean)
+            if np.isnan(low) or no_width(low, high, 1.0)
+            else f"{number(self.mean)} [{number(low)}, {number(high)}]"
+        )
 
 
 @dataclass(frozen=True)
@@ -66,13 +71,20 @@ class Judged:
     """Seeds whose best head is not surely above one constant answer, of how many."""
     heads: tuple[int, int]
     """Streams whose head is not surely above it in some seed, of how many streams."""
+    below_probe: tuple[int, int] = (0, 0)
+    """Seeds whose best head is far below a linear probe of its own features, of how many."""
+
+    @property
+    def weak(self) -> bool:
+        """Whether ratios by heads say how weak these are, and nothing of the collective."""
+        return bool(self.at_chance[0] or self.below_probe[0])
 
     @property
     def fair(self) -> dict[str, Estimate]:
         """Ratios that say something: not those against heads that were never trained."""
         return {
             name: one for name, one in self.ratios.items()
-            if name in CONTROLS and not (name in _HEADS and self.at_chance[0])
+            if name in CONTROLS and not (name in _HEADS and self.weak)
         }  # fmt: skip
 
     @property
@@ -95,6 +107,7 @@ def _judge(model: Model, cell: str, one: xr.Dataset) -> Judged:
     places = last_places(one)
     found = {name: _estimate(model, cell, one, name, places) for name in (*CONTROLS, ALL_FEATURES)}
     best = at_places(one, "best_at_chance", places)[0]
+    below = at_places(one, "best_below_probe", places)[0]
     heads = at_places(one, "head_at_chance", places, "stream")[0]
     known = np.isfinite(heads).any(0) if len(heads) else np.zeros(0, np.bool_)
     flagged = int((np.nan_to_num(heads) > 0).any(0).sum()) if len(heads) else 0
@@ -103,6 +116,7 @@ def _judge(model: Model, cell: str, one: xr.Dataset) -> Judged:
         {name: estimate for name, estimate in found.items() if estimate is not None},
         (int((best > 0).sum()), int(np.isfinite(best).sum())),
         (flagged, int(known.sum())),
+        (int((below > 0).sum()), int(np.isfinite(below).sum())),
     )
 
 
@@ -116,6 +130,17 @@ def _estimate(model: Model, cell: str, one: xr.Dataset, name: str, places: Place
         samples = (float(np.nanmin(lows)), float(np.nanmax(highs)))
     mean, low, high = (float(line[key]) for key in ("mean", "low", "high"))
     return Estimate(mean, low, high, int(line["n"]), samples)
+
+
+def weak_heads(one: xr.Dataset, places: Places) -> list[str]:
+    """Why the head of each stream is no control: "not above chance, far below its probe in some seeds"; else empty."""
+    found: list[list[str]] = [[] for _ in range(one.sizes["stream"])]
+    for name, words in _WEAK.items():
+        for said, flags in zip(found, at_places(one, name, places, "stream")[0].T, strict=False):
+            known = flags[np.isfinite(flags)]
+            if (known > 0).any():
+                said.append(words if (known > 0).all() else f"{words} in some seeds")
+    return [", ".join(said) for said in found]
 
 
 def distrusted(one: xr.Dataset) -> list[str]:
@@ -141,20 +166,32 @@ def sentences(model: Model, *, brief: bool = True) -> list[str]:
     if "collective" not in model.diagnosis.results:
         return []
     found = judged(model)
-    flags = [one for one in found if one.at_chance[0]]
+    return [*warnings(found), *(_sentence(one, model, brief) for one in found)]
+
+
+def warnings(found: list[Judged]) -> list[str]:
+    """Why ratios by heads are set aside, where they are; not a number among it."""
+    chance = [one.cell for one in found if one.at_chance[0]]
+    below = [one.cell for one in found if one.below_probe[0] and not one.at_chance[0]]
     said = []
-    if flags:
+    if chance:
         said.append(
-            f"Of {listed([one.cell for one in flags])} the best stream's own head is not surely above one constant "
+            f"Of {listed(chance)} the best stream's own head is not surely above one constant "
             "answer: a ratio against such heads says nothing of the collective, and is set aside."
         )
-    return [*said, *(_sentence(one, model, brief) for one in found)]
+    if below:
+        said.append(
+            f"Of {listed(below)} the best stream's own head tells far less than a linear probe reads of the same "
+            "features (less than half as far above one constant answer, intervals apart): a ratio against such heads "
+            "says how weak they are, and is set aside."
+        )
+    return said
 
 
 def _sentence(one: Judged, model: Model, brief: bool) -> str:
     name = one.cell
     if not one.closest:
-        if one.at_chance[0]:
+        if one.weak:
             return (
                 f"Whether {name} is more than its parts cannot be told: there is no control but these heads. Linear "
                 "probes of its streams' features (streams/pooled) would tell."
@@ -189,7 +226,7 @@ def _others(one: Judged) -> str:
     rest = [f"{CONTROLS[name]} {ratio.text}" for name, ratio in one.fair.items() if name != one.closest]
     if rest:
         return f" Against {' and '.join(rest)}."
-    return "" if one.at_chance[0] else " No other control was recorded."
+    return "" if one.weak else " No other control was recorded."
 
 
 def _features(one: Judged) -> str:

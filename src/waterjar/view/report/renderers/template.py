@@ -7,6 +7,7 @@ here alone: the report shows intervals against controls instead.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,34 +32,21 @@ from waterjar.view.figures._collective import (
 )
 from waterjar.view.numbers import listed, no_width, number
 from waterjar.view.report import blocks as b
-from waterjar.view.report.leads.collective import distrusted
+from waterjar.view.report.leads.collective import distrusted, weak_heads
 from waterjar.view.report.renderers.markdown import escape
+from waterjar.view.report.renderers.seed_tables import ENTROPY_BANDS, RHO_BANDS, grid, tables
 from waterjar.view.results import by_cell, dataset_name
 
-RHO_BANDS = (
-    (1.0, "collective worse than best individual (failure)"),
-    (2.0, "marginal improvement (ensemble-like)"),
-    (10.0, "strong emergence"),
-    (math.inf, "extraordinary emergence"),
-)
-"""Upper end -> the seed's reading of the emergence ratio."""
-ENTROPY_BANDS = (
-    (0.25, "low: sharp routing, strong specialization"),
-    (0.75, "medium: balanced routing"),
-    (math.inf, "high: diffuse routing, weak selection"),
-)
-"""The same of routing entropy over log K: the seed's 0.5 and 1.5 are these shares of the 2.0 at which it alarms."""
-TARGETS = {
-    "MNIST": (99.0, 99.5, 99.8),
-    "FashionMNIST": (90.0, 94.0, 96.0),
-    "CIFAR-10": (90.0, 96.0, 99.0),
-    "CIFAR-100": (70.0, 82.0, 91.0),
-    "ImageNet": (75.0, 87.0, 91.0),
-}
-"""Data set -> baseline, target, state of the art in %, as the seed document has them."""
 _SHIFTS = {"Gaussian Noise": "gaussian_noise", "Contrast": "contrast", "Blur": "blur", "Rotation": "rotation"}
 _LADDER, _SEVERITY, _ATTACK, _EPS = "seed", 3, "fgsm", "0.03"
+_LOGITS = "logits of the collective were not recorded (streams/collective_logits)"
+_BOTH = "logits of the streams, or of the collective, were not recorded"
 _LACKING = {
+    "collective_accuracy": _LOGITS,
+    "best_individual": _BOTH,
+    "emergence_ratio": _BOTH,
+    "error_reduction": _BOTH,
+    "individual_accuracy": "logits of the streams were not recorded (streams/logits)",
     "ablation": "it takes coalitions of streams, or a rule that makes the collective of its streams' outputs",
     "emergence_ratio_isolated": "streams were not asked alone (streams/isolated_logits)",
     "emergence_ratio_probe": "features of streams were not recorded (streams/pooled)",
@@ -70,9 +58,16 @@ _LACKING = {
     "parameter_efficiency_trainable": "streams/trainable_parameters was not written",
 }
 """What a line needs, where that was not recorded."""
-_FLAG = (
-    "the best stream's head is not surely above one constant answer: the band certifies an untrained head, and says "
-    "nothing of the collective"
+_UNLABELLED = "no sample has a label (probe_samples/label)"
+_WITHOUT_LABELS = ("fingerprint_diversity", "anchor_entropy", "dead_anchors", "routing_entropy")
+"""Lines that need no labels."""
+_WHY = MEANINGS | {"not_recorded": "it was not measured", "not_a_number": "what was recorded for it holds NaN"}
+_AT_CHANCE = (
+    "the best stream's head is not surely above one constant answer: a ratio against it says nothing of the collective"
+)
+_BELOW_PROBE = (
+    "the best stream's head tells far less than a linear probe reads of its features: a ratio against it says how weak "
+    "it is, and nothing of the collective"
 )
 
 
@@ -87,33 +82,40 @@ def render(report: b.Report) -> str:
         )
         raise WaterjarError(f"the reporting template is that of collectives, and there is none here: {why}")
     robust = dict(by_cell(measured(diagnosis, "robustness", {}))) if "robustness" in diagnosis.results else {}
-    sizes = _parameters(diagnosis)
+    sizes, unlabelled = _recorded(diagnosis)
     data = dataset_name(diagnosis.study) or "unnamed data"
     parts = [f"# {escape(report.title)}", escape(report.lead)]
     for cell, one in by_cell(measured(diagnosis, "collective", {})):
-        shown = Collective(one, robust.get(cell), sizes.get(cell, []), diagnosis.confidence("collective"))
+        level = diagnosis.confidence("collective")
+        shown = Collective(one, robust.get(cell), sizes.get(cell, []), level, unlabelled=cell in unlabelled)
         parts += [f"## Results for {escape(data)}: {escape(cell)}", *shown.parts(diagnosis)]
-    parts += [_tables(), f"Made by waterjar {__version__}; root hashes: {', '.join(report.roots) or 'unsealed'}."]
+    parts += [tables(), f"Made by waterjar {__version__}; root hashes: {', '.join(report.roots) or 'unsealed'}."]
     return "\n\n".join(parts) + "\n"
 
 
-def _parameters(diagnosis: Diagnosis) -> dict[str, list[tuple[float | None, float | None]]]:
-    """cell -> (all, trainable) parameters of every repeat."""
+def _recorded(diagnosis: Diagnosis) -> tuple[dict[str, list[tuple[float | None, float | None]]], set[str]]:
+    """cell -> (all, trainable) parameters of every repeat; cells none of whose samples has a label."""
     found: dict[str, list[tuple[float | None, float | None]]] = {}
-    for cell, runs in recorded_streams(diagnosis, {}, "the template counts parameters"):
+    unlabelled = set()
+    for cell, runs in recorded_streams(diagnosis, {}, "the template counts parameters and labels"):
         found[cell] = [
             (run.once("parameters", repeat), run.once("trainable_parameters", repeat))
             for run in runs
             for repeat in range(len(run.run.seeds))
         ]
-    return found
+        if all(run.sample_labels(run.test, repeat) is None for run in runs for repeat in range(len(run.run.seeds))):
+            unlabelled.add(cell)
+    return found, unlabelled
 
 
 class Collective:
     """One collective, line by line."""
 
-    def __init__(self, one: xr.Dataset, robust: xr.Dataset | None, sizes: list[Any], confidence: float) -> None:
+    def __init__(
+        self, one: xr.Dataset, robust: xr.Dataset | None, sizes: list[Any], confidence: float, *, unlabelled: bool
+    ) -> None:
         self.one, self.robust, self.sizes, self.confidence = one, robust, sizes, confidence
+        self.unlabelled = unlabelled
         self.places = last_places(one)
 
     def parts(self, diagnosis: Diagnosis) -> list[str]:
@@ -128,9 +130,9 @@ class Collective:
         )
         return [
             f"Numbers are those at the end of training: {how}.",
-            f"### Core Metrics\n\n{_grid(('Metric', 'Value'), self.core())}",
-            "### Per-Stream Breakdown\n\n" + _grid(("Stream", "Individual Acc", "Contribution"), self.streams()),
-            "### Robustness\n\n" + _grid(("Condition", "Accuracy", "Δ from Clean"), self.robustness(missing)),
+            f"### Core Metrics\n\n{grid(('Metric', 'Value'), self.core())}",
+            "### Per-Stream Breakdown\n\n" + grid(("Stream", "Individual Acc", "Contribution"), self.streams()),
+            "### Robustness\n\n" + grid(("Condition", "Accuracy", "Δ from Clean"), self.robustness(missing)),
             "### Diagnostics\n\n" + "\n".join(f"- {head}: {text}" for head, text in self.diagnostics()),
         ]
 
@@ -139,37 +141,43 @@ class Collective:
         return [
             ("Collective Accuracy", self.share("collective_accuracy")),
             ("Best Individual Accuracy", self.share("best_individual")),
-            ("Emergence Ratio (ρ)", self.ratio("emergence_ratio", flagged=self.at_chance)),
-            ("ρ, streams alone", self.ratio("emergence_ratio_isolated", flagged=self.at_chance)),
+            ("Emergence Ratio (ρ)", self.ratio("emergence_ratio", by_heads=True)),
+            ("ρ, streams alone", self.ratio("emergence_ratio_isolated", by_heads=True)),
             ("ρ, streams under trained linear probes", self.ratio("emergence_ratio_probe")),
-            ("Error taken from the best stream", self.share("error_reduction", within=None)),
+            ("Error taken from the best stream", self.share("error_reduction", within=None, by_heads=True)),
             ("Parameters", self.size()),
-            ("Efficiency", self.efficiency("parameter_efficiency")),
-            ("Efficiency, trainable parameters", self.efficiency("parameter_efficiency_trainable")),
+            ("Efficiency", self.efficiency("parameter_efficiency", 0)),
+            ("Efficiency, trainable parameters", self.efficiency("parameter_efficiency_trainable", 1)),
         ]
 
     @property
-    def at_chance(self) -> bool:
-        """Whether the best head is at chance in some seed."""
-        return bool((at_places(self.one, "best_at_chance", self.places)[0] > 0).any())
+    def caveat(self) -> str:
+        """Why a ratio by heads says nothing, in some seed; empty where it says something."""
+        for name, words in (("best_at_chance", _AT_CHANCE), ("best_below_probe", _BELOW_PROBE)):
+            if (at_places(self.one, name, self.places)[0] > 0).any():
+                return f". Caveat: {words}"
+        return ""
 
-    def share(self, name: str, within: tuple[float, float] | None = SHARE) -> str:
+    def share(self, name: str, within: tuple[float, float] | None = SHARE, *, by_heads: bool = False) -> str:
         """An accuracy in percent."""
         limits = (-math.inf, 1.0) if within is None else within
         line = estimates(self.one, name, self.places, within=limits).iloc[0]
-        return _percent(line) if np.isfinite(line["mean"]) else self.why(name)
+        if not np.isfinite(line["mean"]):
+            return self.why(name)
+        return _percent(line) + (self.caveat if by_heads else "")
 
-    def ratio(self, name: str, *, flagged: bool = False) -> str:
+    def ratio(self, name: str, *, by_heads: bool = False) -> str:
         """A ratio with the seed's band, and what the band is worth."""
         line = estimates(self.one, name, self.places, within=(0.0, math.inf)).iloc[0]
         if math.isnan(line["mean"]):
             return self.why(name)
+        caveat = self.caveat if by_heads else ""
         if math.isinf(line["mean"]):
             own = at_places(self.one, name, self.places)[0]
-            return f"infinite in {int(np.isinf(own).sum())} of {len(own)} seeds: the best stream is never right there"
+            text = f"infinite in {int(np.isinf(own).sum())} of {len(own)} seeds: the best stream is never right there"
+            return text + caveat
         band = next(words for end, words in RHO_BANDS if line["mean"] < end or line["mean"] == end >= 10.0)
-        text = f"{_plain(line)}: {band}"
-        return f"{text}. Caveat: {_FLAG}" if flagged else text
+        return f"{_plain(line)}: {band}{caveat}"
 
     def size(self) -> str:
         """How many parameters, in millions."""
@@ -180,18 +188,20 @@ class Collective:
         text = " or ".join(_millions(size) for size in sorted(known))
         return text + (f" ({' or '.join(_millions(own) for own in sorted(trained))} trainable)" if trained else "")
 
-    def efficiency(self, name: str) -> str:
+    def efficiency(self, name: str, place: int) -> str:
         """Accuracy in percent per million parameters."""
-        line = estimates(self.one, name, self.places).iloc[0]
+        sizes = [pair[place] for pair in self.sizes]
+        most = max((1e6 / size for size in sizes if size), default=math.inf)  # where every answer is right
+        line = estimates(self.one, name, self.places, within=(0.0, most)).iloc[0]
         if math.isnan(line["mean"]):
             return self.why(name)
-        return f"{_percent(line).replace('%', '').rstrip()} % per M params"
+        return _percent(line, unit=" % per M params")
 
     def streams(self) -> list[tuple[str, str, str]]:
         """Accuracy and contribution (accuracy lost without it) of each stream."""
         names = [str(name) for name in self.one["stream"].values]
         accuracy = estimates(self.one, "individual_accuracy", self.places, "stream", within=SHARE)
-        flags = at_places(self.one, "head_at_chance", self.places, "stream")[0]
+        weak = [f" ({words})" if words else "" for words in weak_heads(self.one, self.places)]
         lost, how = self.contributions(len(names))
         rows = []
         for i, name in enumerate(names):
@@ -199,14 +209,13 @@ class Collective:
             if line["n"] == 0 and "not_recorded" in str(line["reason"]) and accuracy["n"].any():
                 continue  # a stream of another collective
             own = _percent(line) if np.isfinite(line["mean"]) else self.why("individual_accuracy")
-            chance = _below(flags[:, i]) if len(flags) and np.isfinite(line["mean"]) else ""
             given = lost.iloc[i] if lost is not None else None
             told = (
                 self.why("ablation")
                 if given is None or math.isnan(given["mean"])
                 else f"{_percent(given, '+')} ({how})"
             )
-            rows.append((escape(name, 80), own + chance, told))
+            rows.append((escape(name, 80), own + (weak[i] if np.isfinite(line["mean"]) else ""), told))
         return rows or [("none", "not recorded", "not recorded")]
 
     def contributions(self, count: int) -> tuple[Any, str]:
@@ -293,7 +302,7 @@ class Collective:
         )
         known = first[np.isfinite(first)]
         before = number(float(known.mean())) if len(known) else "not recorded"
-        return f"{_plain(line)}{unit} (before training {before})"
+        return f"{_plain(line, unit)} (before training {before})"
 
     def why(self, name: str) -> str:
         """Why there is no number."""
@@ -306,72 +315,27 @@ class Collective:
         own = values[kept, self.places[kept]] if len(kept) else values
         told = np.bincount(own[own > 0].ravel()).argmax() if (own > 0).any() else 1
         if REASONS[told] == "not_recorded":
-            return f"not recorded: {_LACKING.get(name, MEANINGS['not_recorded'])}"
-        return f"not recorded: {REASONS[told].replace('_', ' ')} ({MEANINGS.get(REASONS[told], '')})"
+            if self.unlabelled and name not in _WITHOUT_LABELS:
+                return f"not recorded: {_UNLABELLED}"
+            return f"not recorded: {_LACKING.get(name, _WHY['not_recorded'])}"
+        return f"not recorded: {REASONS[told].replace('_', ' ')} ({_WHY[REASONS[told]]})"
 
 
-def _below(flags: Any) -> str:
-    """What is said of a stream (seed,) that is not surely above one constant answer."""
-    known = flags[np.isfinite(flags)]
-    if not (known > 0).any():
+def _percent(line: Any, sign: str = "", unit: str = "%") -> str:
+    return f"{100 * line['mean']:{sign}.2f}{unit}".replace("-", "−") + _bounds(line, lambda end: f"{100 * end:.2f}")
+
+
+def _plain(line: Any, unit: str = "") -> str:
+    return f"{number(line['mean'])}{unit}{_bounds(line, number)}"
+
+
+def _bounds(line: Any, shown: Callable[[float], str]) -> str:
+    """The interval, and what it is over where that is not seeds; none where it has no width, and says nothing."""
+    if not line["bounds"] or no_width(line["low"], line["high"], 1.0):
         return ""
-    return " (not above chance)" if (known > 0).all() else " (not above chance in some seeds)"
-
-
-def _percent(line: Any, sign: str = "") -> str:
-    bounds = f" [{100 * line['low']:.2f}, {100 * line['high']:.2f}]" if line["bounds"] else ""
-    text = f"{100 * line['mean']:{sign}.2f}%{bounds}".replace("-", "−")
+    text = f" [{shown(line['low'])}, {shown(line['high'])}]".replace("-", "−")
     return f"{text} over samples" if line["bounds"] == SAMPLES else text
-
-
-def _plain(line: Any) -> str:
-    shown = line["bounds"] and not no_width(line["low"], line["high"])
-    bounds = f" [{number(line['low'])}, {number(line['high'])}]" if shown else ""
-    text = f"{number(line['mean'])}{bounds}"
-    return f"{text} over samples" if bounds and line["bounds"] == SAMPLES else text
 
 
 def _millions(size: float) -> str:
     return f"{size / 1e6:.1f}M" if size >= 1e5 else f"{size / 1e6:.4f}M"
-
-
-def _grid(columns: tuple[str, ...], rows: list[Any]) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _tables() -> str:
-    """The seed's bands and tables, with what is to be said of them."""
-    rho = [
-        ("ρ < 1", RHO_BANDS[0][1], "look at the interval"),
-        ("ρ = 1-2", RHO_BANDS[1][1], "all that is possible once a stream passes 50 %"),
-        ("ρ = 2-10", f"{RHO_BANDS[2][1]} (10%→90%)", "this example is a head at chance among ten classes"),
-        ("ρ > 10", f"{RHO_BANDS[3][1]} (0.1%→85%)", "the same among a thousand classes"),
-    ]
-    entropy = [
-        ("Low (< 0.5)", "Sharp routing, strong specialization", "below 0.25"),
-        ("Medium (0.5-1.5)", "Balanced routing", "0.25 to 0.75"),
-        ("High (> 1.5)", "Diffuse routing, weak selection", "above 0.75; 1.5 nats cannot be reached with K = 4"),
-    ]
-    anchors = [
-        ("Uniform utilization", "All anchors contribute equally; untrained affinities are uniform, too"),
-        ("Sparse utilization", "Few dominant anchors"),
-        ("Dead anchors", "Wasted capacity; below 1 % of the mean"),
-    ]
-    targets = [(name, *(f"{value:g}%" for value in values)) for name, values in TARGETS.items()]
-    return "\n\n".join(
-        [
-            "## The seed document's bands and tables",
-            _grid(("ρ Value", "Interpretation", "Caveat"), rho),
-            _grid(("Entropy (nat)", "Meaning", "Here, over log K"), entropy),
-            _grid(("Pattern of anchors", "Meaning"), anchors),
-            _grid(("Dataset", "Baseline", "Target", "State-of-Art"), targets),
-            _grid(
-                ("Dataset", "ρ (Observed)"),
-                [("ImageNet", "847 (0.1% → 84.68%)"), ("FashionMNIST", "9.34 (10% → 93.4%)"), ("CIFAR-100", "TBD")],
-            ),
-            "Both observed ratios divide by heads at chance. Efficiency: 84.68% / 60M params = 1.41% per M params, "
-            "against 76% / 428M = 0.18% for CLIP ViT-L, in the seed's words 7.8× more efficient; CLIP's features were "
-            "used, and its parameters are not among the 60M.",
-        ]
-    )

@@ -11,6 +11,7 @@ from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.registry import Metric, find_family
 from waterjar.run.schema import REASONS
 from waterjar.view import figures
+from waterjar.view.figures._collective import last_places
 from waterjar.view.figures.contributions import BARS, PAIRS
 from waterjar.view.figures.emergence import COURSE, RATIO
 from waterjar.view.numbers import estimate, label, listed, long_label, number, one_line, size_of
@@ -22,12 +23,15 @@ from waterjar.view.report.charts.theme import QUIET, keys_of, label_names, layou
 from waterjar.view.report.leads.collective import (
     ALL_FEATURES,
     CONTROLS,
+    Judged,
     end_estimates,
     judged,
     level_words,
     mean_of,
     named_cells,
     sentences,
+    warnings,
+    weak_heads,
 )
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
@@ -59,11 +63,9 @@ def blocks(model: Model) -> list[Block]:
     if FAMILY not in model.diagnosis.results:
         return []
     said = sentences(model, brief=False)
-    flagged = any(one.at_chance[0] for one in judged(model))
-    made: list[Block] = []
-    if flagged:
-        made.append(Callout("warning", "Heads at chance", said[0]))
-    made += [Text(text) for text in said[flagged:]]
+    flags = warnings(judged(model))
+    made: list[Block] = [Callout("warning", "Heads that are no control", text) for text in flags]
+    made += [Text(text) for text in said[len(flags) :]]
     made += [*_emergence(model), *_controls(model), *_streams(model), *_contributions(model), *_inside(model)]
     made += metric_table(model, FAMILY, "All metrics of collectives at the end of training")
     return [*made, *_remarks(model)]
@@ -143,16 +145,15 @@ def _controls(model: Model) -> list[Block]:
     if not rows:
         return []
     rows += [
-        (long_label(metric), *(_over_seeds(mean_of(model, metric.name, one.cell)) for one in found))
+        (long_label(metric), *(_over_seeds(model, metric.name, one) for one in found))
         for metric in (find_family(FAMILY).metrics[name] for name in _BESIDE)
     ]
     columns = ["cell", "control", "mean", "low", "high", "n", "sample_low", "sample_high", "fair"]
     caption = (
         f"Accuracy of the collective over that of each control: mean over seeds with its {level_words(model, FAMILY)} "
         "interval, which speaks of the method; samples: how far the intervals over samples of single networks reach. "
-        "Set aside: heads at chance. "
-        "Streams alone: no other "
-        "stream leaks in. Linear probes: each stream's features under a head that was trained. Where a stream passes "
+        "Set aside: heads at chance, or far below a linear probe of the same features. Streams alone: no other stream "
+        "leaks in. Linear probes: each stream's features under a head that was trained. Where a stream passes "
         "50 %, ρ cannot reach 2: the share of its error that is taken away says more."
     )
     names = tuple(one.cell for one in found)
@@ -162,8 +163,12 @@ def _controls(model: Model) -> list[Block]:
     ]  # fmt: skip
 
 
-def _over_seeds(line: Any) -> str:
-    return "–" if line is None else estimate(line["mean"], line["low"], line["high"], int(line["n"]))
+def _over_seeds(model: Model, name: str, one: Judged) -> str:
+    line = mean_of(model, name, one.cell)
+    if line is None:
+        return "–"
+    text = estimate(line["mean"], line["low"], line["high"], int(line["n"]))
+    return f"{text}; set aside" if one.weak and name == "error_reduction" else text
 
 
 _COLUMNS = {
@@ -180,16 +185,14 @@ def _streams(model: Model) -> list[Block]:
     for cell, one in named_cells(model, FAMILY):
         names = [str(name) for name in one["stream"].values]
         tables = {name: end_estimates(one, name, "stream") for name in _COLUMNS if name in one}
-        flags = end_estimates(one, "head_at_chance", "stream")["mean"]
+        known = end_estimates(one, "head_at_chance", "stream")["n"]
+        weak = weak_heads(one, last_places(one))
         for i, name in enumerate(names):
             lines = {key: table.iloc[i] for key, table in tables.items()}
             if all(line["n"] == 0 for line in lines.values()):
                 continue  # a stream of another cell
             texts = [_cell(lines[key]) for key in _COLUMNS if key in lines]
-            chance = (
-                "–" if np.isnan(flags[i]) else "yes" if flags[i] == 1 else "no" if flags[i] == 0 else "in some seeds"
-            )
-            rows.append((cell, name, *texts, chance))
+            rows.append((cell, name, *texts, (weak[i] or "above chance") if known[i] else "–"))
             parts += [
                 {
                     "cell": cell,
@@ -201,12 +204,12 @@ def _streams(model: Model) -> list[Block]:
             ]
     if not rows:
         return []
-    columns = ("learner", "stream", *(words for key, words in _COLUMNS.items() if key in tables), "at chance")
+    columns = ("learner", "stream", *(words for key, words in _COLUMNS.items() if key in tables), "its head")
     caption = (
         f"Accuracy of each stream at the end, mean over seeds with its {level_words(model, FAMILY)} interval: its own "
-        "head among the other streams, with no other stream around, and a linear probe trained on its features. At "
-        "chance: the head is not "
-        "surely above one constant answer."
+        "head among the other streams, with no other stream around, and a linear probe trained on its features. Not "
+        "above chance: the head is not surely above one constant answer. Far below its probe: it is less than half as "
+        "far above one constant answer, intervals apart."
     )
     numeric = tuple(range(2, len(columns) - 1))
     return [Table("streams", "Streams", columns, tuple(rows), pd.DataFrame(parts), caption, numeric)]
