@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from waterjar.errors import WaterjarError
-from waterjar.probe.collective.live import LiveCollective, Present
+from waterjar.probe.collective.live import LiveCollective, Present, refuse_probabilities
 from waterjar.probe.collective.samples import samples_of
 from waterjar.probe.collective.still import measured
 
@@ -105,6 +105,8 @@ def coalitions(
             donors = None if others is None else collective.prepare(samples.rows(others[rows], device))
             targets = torch.from_numpy(samples.labels[rows]).to(device)
             for column, logits in enumerate(collective.answers(kept, bits, how, donors)):
+                if done == 1 and bits[column].all() and not collective.are_logits:
+                    refuse_probabilities("the collective", logits.cpu())
                 correct[rows, column], likelihood[rows, column] = judge(logits, targets)
             if progress is not None:
                 progress(done, len(batches))

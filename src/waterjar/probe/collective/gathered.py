@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from waterjar.errors import WaterjarError
-from waterjar.probe.collective.live import LiveCollective, Outputs, Streams
+from waterjar.probe.collective.live import LiveCollective, Outputs, Streams, refuse_probabilities
 from waterjar.probe.collective.samples import Samples
 from waterjar.probe.collective.still import measured
 
@@ -77,6 +77,8 @@ def gathered(collective: LiveCollective, samples: Samples, batch_size: int = 256
             for name, array in found.items():
                 parts.setdefault(name, []).append(array)
     arrays = {name: np.concatenate(each) for name, each in parts.items()}
+    if not collective.are_logits:
+        _check_logits(collective, arrays)
     _widen_collective(arrays)
     told = _passed_over(collective, arrays, static)
     if alone > _ALONE:
@@ -85,6 +87,14 @@ def gathered(collective: LiveCollective, samples: Samples, batch_size: int = 256
             f"for batches of {batch_size}"
         )
     return Gathered(arrays, static, told)
+
+
+def _check_logits(collective: LiveCollective, arrays: Mapping[str, Array]) -> None:
+    """Refuse probabilities: their softmax is another answer, and no number would show it."""
+    streams = arrays.get("logits", np.empty((0, 0, 0)))
+    each = {f"stream '{name}'": streams[:, place] for place, name in enumerate(collective.streams) if streams.size}
+    for name, one in {**each, "the collective": arrays["collective_logits"]}.items():
+        refuse_probabilities(name, one)
 
 
 def _apart(a: Tensor, b: Tensor) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from waterjar.errors import WaterjarError
 from waterjar.probe.collective.gate import Gate
-from waterjar.probe.collective.live import LiveCollective, Outputs, Present, same_batch, size_of
+from waterjar.probe.collective.live import LiveCollective, Outputs, Present, refuse_probabilities, same_batch, size_of
 from waterjar.probe.collective.rules import combine, combine_some
 from waterjar.probe.collective.stand_in import overheard
 
@@ -63,6 +63,11 @@ class Independent(LiveCollective):
         self._settle = settle
         self._absent: tuple[tuple[str, ...], str, Any] | None = None
 
+    def take_logs(self) -> None:
+        """Of the networks."""
+        call = self._call
+        self._call = lambda network, x: call(network, x).log()
+
     def each(self, x: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Logits of every stream, and pooled features of those that a layer was named for."""
         said: dict[str, Tensor] = {}
@@ -81,6 +86,9 @@ class Independent(LiveCollective):
             elif told.get(name) and torch.equal(told[name][-1], said[name]):
                 pooled[name] = _flat(given[name][-1])
         same_batch(said, "the streams' logits")
+        for name, one in said.items() if not self.are_logits else ():
+            refuse_probabilities(f"stream '{name}'", one.detach().cpu())
+        self.are_logits = True  # they are: one look at the first batch is enough
         widest = max(one.shape[1] for one in said.values())
         for name, one in said.items():
             if one.shape[1] < widest:

@@ -20,6 +20,8 @@ from waterjar.probe.collective.live import LiveCollective, Outputs, Present, Str
 from waterjar.probe.collective.stand_in import Calls, overheard, played, same, zeros
 
 Info = Mapping[str, Any]
+_LOGITS = ("individual_logits", "isolated_logits")
+"""What an info may tell of the streams' answers."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,25 @@ class Wired(LiveCollective):
         self._independent: bool | None = None if len(streams) > 1 else True
         able = ("zeroed", "resampled") if set(wiring.output) == set(streams) else ()
         self.absences = (*(("removed",) if without else ()), *able)
+
+    def take_logs(self) -> None:
+        """Of the whole, and of the streams in its info."""
+        plain, ask = self._plain, self._ask
+
+        def told(x: Any) -> tuple[Tensor, Info]:
+            logits, info = ask(x)
+            found = {key: _by_stream(info, (key,), self.streams) for key in _LOGITS}
+            return logits.log(), {**info, **{key: _logs(one) for key, one in found.items() if one is not None}}
+
+        self._plain, self._ask = (lambda x: plain(x).log()), told
+        if self._without is not None:
+            without = self._without
+
+            def less(names: Sequence[str]) -> Callable[[Any], Tensor]:
+                run = without(names)
+                return lambda x: run(x).log()
+
+            self._without = less
 
     def outputs(self, x: Any) -> Outputs:
         """What the model tells about its streams, and what is overheard of their modules."""
@@ -270,6 +291,10 @@ def _by_stream(info: Info, keys: Sequence[str], streams: Sequence[str]) -> Strea
         if all(isinstance(one.get(key), Tensor) for one in each.values()):
             return {name: one[key] for name, one in each.items()}
     return None
+
+
+def _logs(probabilities: Streams) -> Streams:
+    return {name: one.log() for name, one in probabilities.items()}
 
 
 def _whole(heard: Mapping[str, Calls], streams: Sequence[str]) -> Streams | None:

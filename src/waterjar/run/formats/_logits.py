@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.arrays import fitting, to_numpy
-from waterjar.run.combining import RULES, combine
+from waterjar.run.combining import RULES, are_probabilities, combine, log_probabilities
 from waterjar.run.coordinates import finite, names_of, whole_numbers
 from waterjar.run.disk import refuse_taken
 from waterjar.run.identity import digest
@@ -47,6 +47,7 @@ def from_logits(
     seeds: Sequence[int] | None = None,
     classes: Sequence[str] | None = None,
     config: object = None,
+    probabilities: bool | None = None,
 ) -> Run:
     """Write recorded outputs of a collective as a sealed run and open it; no model is needed.
 
@@ -71,6 +72,9 @@ def from_logits(
     parameters, trainable_parameters : how many the whole has. stream_parameters : name -> how many of them it has.
     epochs : when each snapshot was taken, in order; the untrained network is epoch 0. Left out, there is one snapshot,
         of a network that is taken for trained (epoch 1).
+    seeds : of the training runs along the first dimension, one each; left out, there is one.
+    probabilities : whether streams, collective and isolated are probabilities, whose logs are taken. Left out, arrays
+        that look like some are refused; False takes them for logits all the same.
 
     >>> import tempfile
     >>> run = from_logits(
@@ -88,6 +92,7 @@ def from_logits(
     numbers = None if seeds is None else whole_numbers("seeds", seeds)
     given = _Given(names, epochs is not None, numbers is not None)
     arrays: dict[str, dict[str, Array]] = {"logits": given.by_stream("streams", streams, ("class",))}
+    arrays["logits"] = _logs("streams", arrays["logits"], names, probabilities)
     width = _classes(arrays["logits"], classes)
     if isinstance(collective, str):
         if collective not in RULES:
@@ -95,11 +100,14 @@ def from_logits(
         arrays["collective_logits"] = {key: combine(one, collective) for key, one in arrays["logits"].items()}
     elif collective is not None:
         arrays["collective_logits"] = given.shared("collective", collective, ("class",))
+        arrays["collective_logits"] = _logs("collective", arrays["collective_logits"], None, probabilities)
     more = {"isolated": ("isolated_logits", isolated, ("class",)), "pooled": ("pooled", pooled, ("unit",)),
             "gradient_norms": ("gradient_norm", gradient_norms, ())}  # fmt: skip
     for argument, (key, value, rest) in more.items():
         if value is not None:
             arrays[key] = given.by_stream(argument, value, rest, ragged=argument == "pooled")
+            if argument == "isolated":
+                arrays[key] = _logs(argument, arrays[key], names, probabilities)
     if routing is not None or route_index is not None:
         arrays |= given.routes(routing, route_index)
     static: dict[str, Array] = {}
@@ -141,6 +149,29 @@ def _stream_names(streams: object) -> list[str]:
     if not isinstance(streams, Mapping) or not streams:
         raise WaterjarError(f"streams={type(streams).__name__}: expected a mapping name of a stream -> its logits")
     return names_of("streams", list(streams))
+
+
+def _logs(
+    argument: str, parts: dict[str, Array], names: Sequence[str] | None, probabilities: bool | None
+) -> dict[str, Array]:
+    """Logits (..., stream, class), or (..., class), by set, of what was said to be probabilities, logits or neither.
+
+    What is softmaxed twice is another answer, and no number would show it.
+    """
+    if probabilities is False:
+        return parts
+    for place, name in enumerate(names or [""]):
+        where = f"{argument}['{name}']" if names else argument
+        each = {key: are_probabilities(one[..., place, :] if names else one) for key, one in parts.items()}
+        if not probabilities and all(each.values()):
+            raise WaterjarError(
+                f"{where}: these look like probabilities (0 or more, and every row sums to 1), not like logits: pass "
+                "np.log(p), or probabilities=True; probabilities=False, if they are logits"
+            )
+        if probabilities and not all(each.values()):
+            key = next(key for key, able in each.items() if not able)
+            raise WaterjarError(f"{where} on '{key}': expected probabilities, 0 or more, and 1 in sum over classes")
+    return {key: log_probabilities(one) for key, one in parts.items()} if probabilities else parts
 
 
 def _times(epochs: object) -> list[float]:
