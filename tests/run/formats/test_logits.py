@@ -82,7 +82,7 @@ def test_seeds_and_epochs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("streams", "more", "message"),
     [
-        ({}, {}, "expected a mapping name of a stream"),
+        ({}, {}, "expected at least one stream"),
         ([A], {}, "expected a mapping name of a stream"),
         ({"a": A[0]}, {}, r"streams\['a'\]\['test'\] has shape \(3,\): expected \(sample, class\)"),
         ({"a": A, "b": B[:, :2]}, {}, "minus infinity for those that it does not know"),
@@ -156,3 +156,17 @@ def test_probabilities_are_refused_or_their_logs_taken(tmp_path: Path) -> None:
     as_logits = from_logits(tmp_path / "logits", shares, probabilities=False)["streams"]
     np.testing.assert_array_equal(as_logits.logits.sel(stream="a").values[0, 0, 0], shares["a"])
     assert not (tmp_path / "refused").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"streams": {}}, r"streams=\{\}: expected at least one stream"),
+        ({"streams": [A, B]}, "streams is a list: expected a mapping"),
+        ({"streams": {1: A, 2: B}}, "streams: 1 is a int: expected names that are text, as '1'"),
+        ({"streams": {"a": np.stack([A, A])}, "epochs": [1, 1]}, r"epochs=\[1.0, 1.0\]: .*in order, each once"),
+    ],
+)
+def test_names_and_epochs_that_cannot_be(tmp_path: Path, given: dict[str, Any], match: str) -> None:
+    with pytest.raises(WaterjarError, match=match):
+        from_logits(tmp_path / "run", **given)

@@ -80,10 +80,10 @@ class Independent(LiveCollective):
                 overheard({} if last is None else {name: last}) as told,
                 overheard({} if last is None else {name: last}, inputs=True) as given,
             ):
-                said[name] = self._call(network, x)
+                said[name] = self._logits(name, network, x)
             if kept.get(name):
                 pooled[name] = _flat(kept[name][-1])
-            elif told.get(name) and torch.equal(told[name][-1], said[name]):
+            elif told.get(name) and _equal(told[name][-1], said[name]):
                 pooled[name] = _flat(given[name][-1])
         same_batch(said, "the streams' logits")
         for name, one in said.items() if not self.are_logits else ():
@@ -94,6 +94,15 @@ class Independent(LiveCollective):
             if one.shape[1] < widest:
                 said[name] = torch.cat([one, one.new_full((len(one), widest - one.shape[1]), -torch.inf)], dim=1)
         return said, pooled
+
+    def _logits(self, name: str, network: nn.Module, x: Any) -> Tensor:
+        found = self._call(network, x)
+        if not isinstance(found, Tensor):
+            raise WaterjarError(
+                f"stream '{name}' ({type(network).__name__}) gives a {type(found).__name__}: expected its logits "
+                "(sample, class) alone; wrap it in a module that gives these"
+            )
+        return found
 
     def outputs(self, x: Any) -> Outputs:
         """The collective's answer, and each stream's: the same in context and alone."""
@@ -178,6 +187,11 @@ class Independent(LiveCollective):
 def _last_linear(network: nn.Module) -> nn.Linear | None:
     """The last linear layer that a network has; whether it gives the logits is seen when it is run."""
     return next((one for one in reversed(list(network.modules())) if isinstance(one, nn.Linear)), None)
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    """Whether these are the same numbers; NaN is the same as NaN."""
+    return a.shape == b.shape and bool(((a == b) | (a.isnan() & b.isnan())).all())
 
 
 def _flat(features: Tensor) -> Tensor:

@@ -51,17 +51,18 @@ def from_logits(
 ) -> Run:
     """Write recorded outputs of a collective as a sealed run and open it; no model is needed.
 
-    Each array is (sample, class), or {eval_set: (sample, class)}; without a name the set is `test`. Sets may have
-    different sizes: what is shorter is filled up with NaN, and with the label -1. With `seeds` every array has a first
-    dimension repeat, with `epochs` a first dimension snapshot before it. Everything is checked before anything is
-    written.
+    Each array is (sample, class), or {eval_set: (sample, class)}; without a name the set is `test`. Sets may have other
+    sizes: what is shorter is filled up with NaN, and with the label -1. With `seeds` all of these have a first
+    dimension repeat, with `epochs` a first dimension snapshot before it; labels have neither. Everything is checked
+    before anything is written.
 
     Parameters
     ----------
     streams : name of the stream -> its logits. A class that a stream does not know has the logit minus infinity.
     collective : logits of the collective; or a rule that makes them of those of its streams: `mean_probability`,
         `mean_logit` or `vote`. Left out, the setting `rule` of the diagnosis says how.
-    labels : (sample,), whole numbers from 0 on; -1 where there is none.
+    labels : (sample,), whole numbers from 0 on, -1 where there is none; the same for all seeds and epochs, which are of
+        the same samples.
     isolated : logits of each stream with no other one around, where those of `streams` see others.
     pooled : name -> features (sample, unit) of each stream, for linear probes; widths may differ.
     routing : name -> weights (sample, route) or (sample, slot, route). One array, not by stream, is the one gate of a
@@ -72,7 +73,7 @@ def from_logits(
     parameters, trainable_parameters : how many the whole has. stream_parameters : name -> how many of them it has.
     epochs : when each snapshot was taken, in order; the untrained network is epoch 0. Left out, there is one snapshot,
         of a network that is taken for trained (epoch 1).
-    seeds : of the training runs along the first dimension, one each; left out, there is one.
+    seeds : of the training runs along the dimension repeat, one each; left out, there is one, of seed 0.
     probabilities : whether streams, collective and isolated are probabilities, whose logs are taken. Left out, arrays
         that look like some are refused; False takes them for logits all the same.
 
@@ -146,8 +147,15 @@ def from_logits(
 
 
 def _stream_names(streams: object) -> list[str]:
-    if not isinstance(streams, Mapping) or not streams:
-        raise WaterjarError(f"streams={type(streams).__name__}: expected a mapping name of a stream -> its logits")
+    if not isinstance(streams, Mapping):
+        raise WaterjarError(f"streams is a {type(streams).__name__}: expected a mapping name of a stream -> its logits")
+    if not streams:
+        raise WaterjarError("streams={}: expected at least one stream, name -> its logits")
+    for name in streams:
+        if not isinstance(name, str):
+            raise WaterjarError(
+                f"streams: {name!r} is a {type(name).__name__}: expected names that are text, as '{name}'"
+            )
     return names_of("streams", list(streams))
 
 
@@ -179,8 +187,8 @@ def _times(epochs: object) -> list[float]:
     if isinstance(epochs, str) or not isinstance(epochs, Iterable):
         raise WaterjarError(f"epochs={epochs!r}: expected a list of numbers, one a snapshot")
     times = [finite(f"epochs[{i}]", epoch) for i, epoch in enumerate(epochs)]
-    if any(time < 0 for time in times) or times != sorted(times):
-        raise WaterjarError(f"epochs={times}: expected numbers from 0 on, in order")
+    if any(time < 0 for time in times) or times != sorted(set(times)):
+        raise WaterjarError(f"epochs={times}: expected numbers from 0 on, in order, each once")
     return times
 
 
