@@ -70,9 +70,13 @@ class Evaluation(Mapping[str, Any]):
         lines = [
             f"collective {best['collective_acc']:.4f}, best stream {best['best_individual']:.4f}, "
             f"rho {best['emergence_ratio']:.3f} [{self._bound('low'):.3f}, {self._bound('high'):.3f}]",
+            *(["the best stream's head is not surely above one constant answer: rho says little"] * self._at_chance()),
             *(f"without {name}: {why}" for name, why in self.passed_over.items()),
         ]
         return "\n".join(lines)
+
+    def _at_chance(self) -> bool:
+        return _number(self.tree["collective"].to_dataset(), "best_at_chance") == 1.0
 
     def _bound(self, end: str) -> float:
         return _number(self.tree["collective"].to_dataset(), f"emergence_ratio_{end}")

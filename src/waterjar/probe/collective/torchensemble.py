@@ -55,7 +55,7 @@ def _find_rule(collective: Independent, x: Any) -> None:
         mixed = torch.softmax(combine(said, rule), dim=1)
         if rule == "vote":  # the model gives 1 to the winner: who that is has to agree
             mixed = functional.one_hot(mixed.argmax(dim=1), mixed.shape[1]).to(own.dtype)
-        apart[rule] = float((mixed - own).abs().max())
+        apart[rule] = float((mixed - own).detach().abs().max())
         if apart[rule] < _CLOSE:
             collective.rule = rule
             return
