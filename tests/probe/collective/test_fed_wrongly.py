@@ -119,6 +119,7 @@ def test_one_sample_costs_resampling_alone(tmp_path: Path) -> None:
     sets = (images(9), images(9), images(1))
     found = full_evaluation(nets(), *sets, tmp_path / "run", robust=few, progress=False)
     assert "one sample" in found.passed_over["resampled"]
+    assert "head is not surely above one constant answer" in repr(found)  # right or wrong, of one sample
     labels = found.run["streams"].coalition.values.tolist()
     assert {label.partition(":")[0] for label in labels} == {"removed", "zeroed"}
     assert set(found["stream_failure"]) == {"all", "without_stream_0", "without_stream_1", "half_streams"}

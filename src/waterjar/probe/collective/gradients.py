@@ -47,12 +47,17 @@ def gradient_contributions(collective: Any, data: Any, *, batch_size: int = 256,
                 )
             slopes = torch.autograd.grad(loss, parts, allow_unused=True)
             for column, (name, slope) in enumerate(zip(collective.streams, slopes, strict=True)):
-                if slope is None and handed is not outputs.pooled and collective.hands_over == "pooled":
-                    raise WaterjarError(
-                        "the model tells no pooled features of its streams, and its answer is not made of the logits "
-                        f"that it tells of '{name}': no gradient by what streams hand over"
-                    )
                 if slope is None:
-                    raise WaterjarError(f"the collective's answer does not depend on what stream '{name}' hands over")
+                    raise _not_reached(name, collective.hands_over == "pooled" and outputs.pooled is None)
                 found[rows, column] = slope.flatten(1).norm(dim=1).double().cpu().numpy()
     return found
+
+
+def _not_reached(name: str, by_logits: bool) -> WaterjarError:
+    """Why there is no slope by what a stream hands over, of which only its logits may be known."""
+    if not by_logits:
+        return WaterjarError(f"the collective's answer does not depend on what stream '{name}' hands over")
+    return WaterjarError(
+        "the model tells no pooled features of its streams, and its answer is not made of the logits that it tells of "
+        f"'{name}': no gradient by what streams hand over"
+    )
