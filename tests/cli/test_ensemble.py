@@ -111,3 +111,11 @@ def test_seeds_that_were_asked_other_examples(tmp_path: Path) -> None:
         record(tmp_path / "study" / str(seed), "er", [seed], turn=seed)
     with pytest.raises(WaterjarError, match="2, seed 2, was asked other examples than 1, seed 1"):
         run("ensemble", tmp_path / "study", tmp_path / "out")
+
+
+def test_the_study_of_the_seeds_is_no_place_for_them(study: Path) -> None:
+    before = sorted(study.rglob("*"))
+    for out in (study, study / ".." / "study"):
+        with pytest.raises(WaterjarError, match="is the study that the seeds are of: expected another directory"):
+            run("ensemble", study, out)
+    assert sorted(study.rglob("*")) == before

@@ -396,7 +396,10 @@ class TestProbeRuns:
         study = waterjar.open_study(tmp_path)
         assert "monitor" not in study.run("run").groups
         (note,) = study.notes
-        assert "probe, a probe run of run, recorded /monitor, /train outside of /probes: it is not shown" in note
+        assert (
+            "probe, a probe run of run, recorded /monitor, /train, which is not shown with its source: waterjar report"
+            in note
+        )
         assert note in CliRunner().invoke(app, ["ls", str(tmp_path), "--json"]).stderr.replace("\n", " ")
 
     def test_seeds_that_were_probed_at_other_steps(self, tmp_path: Path) -> None:

@@ -24,13 +24,15 @@ def command(
 ) -> None:
     """Make a deep ensemble of the seeds of each cell, which `waterjar diagnose` then measures as a collective."""
     from waterjar.diagnose.collective.seeds import ensemble_of_seeds  # noqa: PLC0415 - not for --help
-    from waterjar.errors import unknown_name  # noqa: PLC0415
+    from waterjar.errors import WaterjarError, unknown_name  # noqa: PLC0415
     from waterjar.run.combining import RULES  # noqa: PLC0415
     from waterjar.run.study import open_study  # noqa: PLC0415
 
     known = next((one for one in RULES if one == rule), None)
     if known is None:
         raise unknown_name("--rule", rule, RULES)
+    if out.resolve() == path.resolve():
+        raise WaterjarError(f"{out} is the study that the seeds are of: expected another directory for the ensembles")
     with working("making ensembles"):
         made = ensemble_of_seeds(open_study(path), out, cells=cell, eval_sets=eval_set, rule=known)
     tell(made, as_json, "note")

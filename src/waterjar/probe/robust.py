@@ -20,6 +20,7 @@ from waterjar.probe.attacks import radius as checked_radius
 from waterjar.probe.attacks._driver import Kernel, kernel_of, room
 from waterjar.probe.pixels import Normalise, checked_images, checked_index, checked_labels
 from waterjar.probe.shifts import OWN, SEVERITIES, SHELF, Shift, ladders_of, shift
+from waterjar.run.combining import are_probabilities
 
 ATTACKS = ("fgsm", "pgd", "apgd_ce", "apgd_dlr", "square", "noise")
 Bools = NDArray[np.bool_]
@@ -211,6 +212,11 @@ def _answers(
                 classes = int(logits.shape[1])
                 if how is None and bool(logits.isnan().any()):
                     raise WaterjarError(f"logits of '{name}' are NaN: expected numbers, at least of clean images")
+                if how is None and are_probabilities(logits.cpu()):
+                    raise WaterjarError(
+                        f"logits of '{name}': these look like probabilities (0 or more, and every row sums to 1), "
+                        "which hide gradients from attacks: expected logits, such as their log"
+                    )
                 rows[label].append(is_right(logits, own).cpu())
     return np.stack([torch.cat(parts).numpy() for parts in rows.values()]), classes
 

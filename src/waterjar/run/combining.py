@@ -14,6 +14,8 @@ Rule = Literal["mean_probability", "mean_logit", "vote"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 MOST_APART = 1e-3
 """Probabilities that are further apart are not the same, however coarsely they are stored."""
+_SHARES_APART = 1e-4
+"""How far probabilities may be from a sum of 1; more only where they are stored more coarsely."""
 _LEAST_APART = 1e-9
 """Apart by the arithmetic here."""
 
@@ -32,6 +34,31 @@ def log_softmax(logits: ArrayLike) -> Floats:
         shifted = values - values.max(-1, keepdims=True)
         found: Floats = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
     return found
+
+
+def are_probabilities(values: ArrayLike) -> bool:
+    """Whether all rows (..., class) that are numbers are from 0 to 1 and sum to 1, as no logits do by chance.
+
+    >>> are_probabilities([[0.9, 0.1], [0.5, 0.5]]), are_probabilities([[0.9, 0.1], [2.0, -1.0]])
+    (True, False)
+    """
+    found = np.asarray(values)
+    if found.ndim < 1 or found.shape[-1] < 2:  # of one class, nothing can be told
+        return False
+    rows = found.reshape(-1, found.shape[-1]).astype(np.float64)
+    known = rows[~np.isnan(rows).any(-1)]
+    room = max(_SHARES_APART, float(np.finfo(found.dtype).eps) if found.dtype.kind == "f" else 0.0)
+    return bool(len(known)) and bool((known >= 0).all() and (abs(known.sum(-1) - 1) <= room).all())
+
+
+def log_probabilities(values: ArrayLike) -> Floats:
+    """Logits of probabilities: their logs, minus infinity where one is 0.
+
+    >>> log_probabilities([1.0, 0.0])
+    array([  0., -inf])
+    """
+    with np.errstate(divide="ignore"):
+        return np.log(np.asarray(values, np.float64))
 
 
 def combine(logits: ArrayLike, rule: str, weights: ArrayLike | None = None) -> Floats:

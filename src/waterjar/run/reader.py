@@ -25,6 +25,8 @@ from waterjar.run.store import MANIFEST, ROOT, ROOT_HASH, read_file
 if TYPE_CHECKING:
     import xarray as xr
 
+_STREAMS = ("streams", "probe_samples")
+"""What a probe run recorded of the streams of its source, and the labels of the samples that they were asked."""
 _OF_NODES = ("nodes", "groups", "tree")
 """What a run works out of its nodes, and keeps."""
 
@@ -154,7 +156,10 @@ class Run(FrontDoor):
         return digests
 
     def with_probes(self, others: Sequence[Run]) -> Run:
-        """The same run with what probe runs recorded of it, under /probes; of a probe that two have, nothing."""
+        """The same run with what probe runs recorded of it: /probes, and streams where it recorded none itself.
+
+        Of a group that two of them have, nothing is joined: nobody could tell which of them counts.
+        """
         if not others:
             return self
         joined = copy.copy(self)
@@ -164,7 +169,7 @@ class Run(FrontDoor):
             key: other
             for other in others
             for key in other.nodes
-            if key.startswith("probes") and "/".join(key.split("/")[:2]) not in twice
+            if key.split("/")[0] in joined_groups(self, other) and _joined_as(key) not in twice
         }
         return joined
 
@@ -263,13 +268,29 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     return Run(as_path(path))
 
 
+def joined_groups(run: Run, other: Run) -> tuple[str, ...]:
+    """The first parts of the groups that a probe run lends to its source: streams go with the labels of their samples.
+
+    A source with streams or labels of its own keeps these: others would be of other samples.
+    """
+    own = any(group in run.nodes for group in _STREAMS)
+    return ("probes",) if own or _STREAMS[0] not in other.nodes else ("probes", *_STREAMS)
+
+
 def probed_by_several(runs: Sequence[Run]) -> dict[str, list[str]]:
-    """Group of a probe -> the runs that have it, of those that more than one of a run and its probe runs has."""
+    """Group that is joined -> the runs that have it, of those that more than one of a run and its probe runs has."""
     found: dict[str, list[str]] = {}
     for run in runs:
-        for group in {"/".join(key.split("/")[:2]) for key in run.nodes if key.startswith("probes/")}:
+        able = joined_groups(runs[0], run)
+        for group in {_joined_as(key) for key in run.nodes if key.split("/")[0] in able and key != "probes"}:
             found.setdefault(group, []).append(run.path.name)
     return {group: names for group, names in sorted(found.items()) if len(names) > 1}
+
+
+def _joined_as(key: str) -> str:
+    """The group that is joined or left out as one: a probe, or all of streams and their labels."""
+    first, *rest = key.split("/")
+    return "/".join([first, *rest[:1]]) if first == "probes" else _STREAMS[0]
 
 
 Arrays = dict[str, tuple[tuple[str, ...], Any, Json]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -22,7 +23,7 @@ from waterjar.run.index import Entry, Index, damaged_entry, entry_of, read_index
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
 from waterjar.run.notebook import FrontDoor, counted, numbers_in_words, table
-from waterjar.run.reader import Arrays, Run, probed_by_several, read_group
+from waterjar.run.reader import Arrays, Run, joined_groups, probed_by_several, read_group
 from waterjar.run.root import NotARunError
 from waterjar.run.shown import shown_value
 from waterjar.run.stamped import pack
@@ -39,7 +40,8 @@ METHOD_KEYS = ("method", "strategy", "learner", "name")
 class Study(FrontDoor):
     """The runs below one directory. Cells (same config, other seeds) are joined along `repeat`.
 
-    Probe runs, which looked into others, are none of `entries`: what they found stands under /probes of their source.
+    Probe runs, which looked into others, are none of `entries`: what they found stands under /probes of their source,
+    and so do streams that their source did not record itself.
     """
 
     def __init__(
@@ -123,10 +125,14 @@ class Study(FrontDoor):
             for group, names in probed_by_several(runs).items():
                 said.append(f"{' and '.join(names)} both have /{group} of {entry.name}: it is left out")
             for run in runs[1:]:
-                outside = ", ".join(f"/{group}" for group in run.groups if group.split("/")[0] != "probes")
+                able = joined_groups(runs[0], run)
+                outside = ", ".join(f"/{group}" for group in run.groups if group.split("/")[0] not in able)
                 if outside:
-                    who = f"{run.path.name}, a probe run of {entry.name}, recorded {outside} outside of /probes"
-                    said.append(f"{who}: it is not shown with its source, open that run for it")
+                    where = shlex.quote(str(self.path / run.path.name))
+                    said.append(
+                        f"{run.path.name}, a probe run of {entry.name}, recorded {outside}, which is not shown with "
+                        f"its source: waterjar report {where}"
+                    )
         return [*([fault] if fault else []), *said]
 
     @property
@@ -264,7 +270,8 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
     add_visits(parts, owners, only is not None and VISIT in only)
     coordinates |= {VISIT} & {name for arrays in parts.values() for name in arrays}
     called = {name: run.recorder_of(group) for name, run in owners.items()}
-    steps = {name: run.last_step for name, run in owners.items()} if group.startswith("probes/") else {}
+    probed = {name: run for name, run in owners.items() if group.startswith("probes/") or called[name] != name}
+    steps = {name: run.last_step for name, run in probed.items()}
     arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates, called, steps)
     dim = next((dim for dim in ("step", "snapshot") if dim in arrays), "")
     if dim:
@@ -393,11 +400,18 @@ def _parted(
 
 
 def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
-    """The study at a path, or a single run as a study of one, confirmed; `where` picks runs, and must pick some."""
+    """The study at a path, or a single run as a study of one, confirmed; `where` picks runs, and must pick some.
+
+    A probe run by its own path is such a study, too.
+    """
     folder = as_path(path)
     if (folder / ROOT).exists():
         one = folder.resolve()
         study, read = _opened(one.parent)
+        if any(entry.name == one.name for entry in study.probe_runs):  # asked for itself, not for its source
+            run = read.get(one.name) or Run(one, annotated=False)
+            run.reannotated()
+            return Study(study.path, [entry_of(run)], {one.name: run})
         return study.select(lambda entry: entry.name == one.name).confirmed(read)
     study, read = _opened(folder)
     study = study.confirmed(read)

@@ -85,7 +85,7 @@ class TestKeysOfTheSeed:
         result = shift_result(found)
         assert result == {"clean": 5 / 8, "blur": 4 / 8, "contrast": 2 / 8, "avg_shifted": 3 / 8, "robustness": 0.6}
         assert shift_result(found, "ensemble", "cifar_c", 1)["robustness"] == 1.0
-        with pytest.raises(WaterjarError, match="seed/4"):
+        with pytest.raises(WaterjarError, match="severity 4"):
             shift_result(found, severity=4)
 
     def test_attacks(self, found):

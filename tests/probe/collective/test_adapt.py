@@ -93,6 +93,11 @@ class TestModules:
             adapt(nets[0])
 
 
+def test_a_mixture_that_wants_gradients_warns_of_nothing() -> None:
+    model = tiny.seeded(0, tiny.Mixture).eval()
+    assert adapt(model).outputs(tiny.data()[0]).collective.requires_grad  # warnings are errors here
+
+
 class TestTorchensemble:
     @pytest.mark.parametrize("strategy", ["soft", "hard"])
     def test_rule_is_found_out(self, strategy: str) -> None:

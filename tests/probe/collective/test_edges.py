@@ -149,7 +149,7 @@ def in_order(*steps: Callable[[], Any]) -> None:
         (lambda: gradient_contributions(lone(), tiny.data()), "neither pooled features nor logits"),
         (
             lambda: gradient_contributions(lone(individual=lambda x: {"a": x * 2}), tiny.data()),
-            "does not depend on what stream 'a'",
+            "tells no pooled features .* not made of the logits that it tells of 'a'",
         ),
         (lambda: lone().stream_logits(torch.zeros(1, 6), "a"), "does not tell the logits of stream 'a'"),
         (lambda: full_evaluation(tiny.networks(), *sets(), "nowhere", absences=["gone"]), "absence 'gone'"),

@@ -303,6 +303,7 @@ def on_images(count: int) -> Any:
 def test_a_path_that_holds_a_run_is_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with waterjar.Recorder(tmp_path / "run", {}, summary=False) as recorder:
         recorder.log(epoch=0, train={"loss": 1.0})
+    capsys.readouterr()  # what the recorder said
     refused(tmp_path / "run", capsys, "holds a run already: expected a path at which there is nothing yet")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "note").write_text("mine")

@@ -82,7 +82,7 @@ def test_seeds_and_epochs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("streams", "more", "message"),
     [
-        ({}, {}, "expected a mapping name of a stream"),
+        ({}, {}, "expected at least one stream"),
         ([A], {}, "expected a mapping name of a stream"),
         ({"a": A[0]}, {}, r"streams\['a'\]\['test'\] has shape \(3,\): expected \(sample, class\)"),
         ({"a": A, "b": B[:, :2]}, {}, "minus infinity for those that it does not know"),
@@ -130,3 +130,43 @@ def test_what_is_wrong_is_said(tmp_path: Path, streams: Any, more: dict[str, Any
 
 def test_who_does_not_say_an_epoch_claims_no_untrained_network(tmp_path: Path) -> None:
     assert from_logits(tmp_path / "run", {"a": A}, labels=LABELS)["streams"].total_epoch.values.tolist() == [1.0]
+
+
+def test_probabilities_are_refused_or_their_logs_taken(tmp_path: Path) -> None:
+    shares = {name: np.exp(one) / np.exp(one).sum(1, keepdims=True) for name, one in (("a", A), ("b", B))}
+    for argument, given in (
+        ("streams", {"streams": shares}),
+        ("streams", {"streams": {name: one.astype(np.float16) for name, one in shares.items()}}),
+        ("collective", {"streams": {"a": A, "b": B}, "collective": shares["a"]}),
+        ("isolated", {"streams": {"a": A, "b": B}, "isolated": shares}),
+    ):
+        with pytest.raises(WaterjarError, match=f"{argument}.*look like probabilities.*probabilities=True"):
+            from_logits(tmp_path / "refused", **given)
+    whole = (shares["a"] + shares["b"]) / 2
+    run = from_logits(tmp_path / "run", shares, collective=whole, isolated=shares, labels=LABELS, probabilities=True)[
+        "streams"
+    ]
+    for name, one in (("a", A), ("b", B)):
+        expected = one - np.log(np.exp(one).sum(1, keepdims=True))
+        np.testing.assert_allclose(run.logits.sel(stream=name).values[0, 0, 0], expected)
+        np.testing.assert_allclose(run.isolated_logits.sel(stream=name).values[0, 0, 0], expected)
+    np.testing.assert_allclose(np.exp(run.collective_logits.values[0, 0, 0]), whole)
+    with pytest.raises(WaterjarError, match=r"streams\['b'\] on 'test': expected probabilities"):
+        from_logits(tmp_path / "refused", {"a": shares["a"], "b": B}, probabilities=True)
+    as_logits = from_logits(tmp_path / "logits", shares, probabilities=False)["streams"]
+    np.testing.assert_array_equal(as_logits.logits.sel(stream="a").values[0, 0, 0], shares["a"])
+    assert not (tmp_path / "refused").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"streams": {}}, r"streams=\{\}: expected at least one stream"),
+        ({"streams": [A, B]}, "streams is a list: expected a mapping"),
+        ({"streams": {1: A, 2: B}}, "streams: 1 is a int: expected names that are text, as '1'"),
+        ({"streams": {"a": np.stack([A, A])}, "epochs": [1, 1]}, r"epochs=\[1.0, 1.0\]: .*in order, each once"),
+    ],
+)
+def test_names_and_epochs_that_cannot_be(tmp_path: Path, given: dict[str, Any], match: str) -> None:
+    with pytest.raises(WaterjarError, match=match):
+        from_logits(tmp_path / "run", **given)

@@ -7,7 +7,7 @@ import xarray as xr
 
 from waterjar.diagnose.robustness.conditions import CLEAN, attack_label, condition_of
 from waterjar.diagnose.robustness.found import Robustness
-from waterjar.errors import unknown_name
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats.shares import Bounded
 
 _ENDS = ("", "_low", "_high")
@@ -67,7 +67,9 @@ def shift_result(found: Robustness, model: str = "", ladder: str = "seed", sever
         if one.kind == "shift" and (one.ladder, one.severity) == (ladder, severity):
             result[one.name] = accuracy[label]
     if len(result) == 1:
-        raise unknown_name("ladder and severity", f"{ladder}/{severity}", found.averages)
+        asked = [name for name in found.averages if not name.endswith("/all")]
+        there = f"asked for were {', '.join(asked)}" if asked else "no shift was asked for"
+        raise WaterjarError(f"these numbers are of ladder '{ladder}' at severity {severity}: {there}")
     result["avg_shifted"] = float(np.mean([value for key, value in result.items() if key != CLEAN]))
     result["robustness"] = _ratio(result["avg_shifted"], result[CLEAN])
     return result
@@ -81,7 +83,9 @@ def attack_result(found: Robustness, model: str = "", attack: str = "fgsm", eps:
     accuracy = _of(found, model)
     label = attack_label(attack, eps)
     if label not in accuracy:
-        raise unknown_name("attack and eps", label, [one for one in accuracy if condition_of(one).kind == "attack"])
+        asked = [one for one in accuracy if condition_of(one).kind == "attack"]
+        there = f"asked for were {', '.join(asked)}" if asked else "no attack was asked for"
+        raise WaterjarError(f"these numbers are of {label}: {there}")
     clean, after = accuracy[CLEAN], accuracy[label]
     return {"clean_acc": clean, "adv_acc": after, "robustness": _ratio(after, clean)}
 

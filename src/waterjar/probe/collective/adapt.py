@@ -19,6 +19,7 @@ def adapt(
     *,
     features: Mapping[str, nn.Module] | None = None,
     top_k: int | None = None,
+    probabilities: bool | None = None,
 ) -> LiveCollective:
     """Make a collective of a model that has streams inside, or of several models.
 
@@ -36,6 +37,8 @@ def adapt(
     names : of the streams, where the model has none.
     features : of a list or dict, stream -> the layer whose output counts as its pooled features.
     top_k : of a mixture, how many experts are used per sample; by default what the model says, else all.
+    probabilities : whether the model's outputs are probabilities, whose logs are taken. Left out, outputs that look
+        like some are refused when they are measured; False takes them for logits all the same.
 
     >>> import torch
     >>> trio = adapt([nn.Linear(4, 3) for _ in range(3)], names=["a", "b", "c"], rule="mean_logit")
@@ -43,6 +46,21 @@ def adapt(
     ...     trio.logits(torch.ones(2, 4)).shape
     torch.Size([2, 3])
     """
+    found = _adapted(model, names, rule, features, top_k)
+    if probabilities:
+        found.take_logs()
+    if probabilities is False:
+        found.are_logits = True
+    return found
+
+
+def _adapted(
+    model: Any,
+    names: Sequence[str] | None,
+    rule: str | None,
+    features: Mapping[str, nn.Module] | None,
+    top_k: int | None,
+) -> LiveCollective:
     if isinstance(model, LiveCollective):
         return model
     if features is not None and not modules.fits(model):

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from waterjar.errors import WaterjarError
-from waterjar.probe.collective.live import LiveCollective, Present
+from waterjar.probe.collective.adapt import adapt
+from waterjar.probe.collective.live import LiveCollective, Present, refuse_probabilities
 from waterjar.probe.collective.samples import samples_of
 from waterjar.probe.collective.still import measured
 
@@ -54,7 +55,7 @@ class Coalitions:
 
 
 def coalitions(
-    collective: LiveCollective,
+    collective: Any,
     data: Any,
     how: str = "removed",
     *,
@@ -74,6 +75,7 @@ def coalitions(
 
     Parameters
     ----------
+    collective : a `LiveCollective`, or a model that `adapt` takes.
     data : (inputs, labels), a data set or a loader.
     how : removed, zeroed or resampled.
     present : (coalition, stream), to run these and no others.
@@ -88,6 +90,7 @@ def coalitions(
     >>> found.labels, found.correct[:, 1]
     (('removed:01', 'removed:10', 'removed:11'), array([ True,  True]))
     """
+    collective = adapt(collective)
     collective.check(how)
     samples = samples_of(data)
     bits = (
@@ -105,6 +108,8 @@ def coalitions(
             donors = None if others is None else collective.prepare(samples.rows(others[rows], device))
             targets = torch.from_numpy(samples.labels[rows]).to(device)
             for column, logits in enumerate(collective.answers(kept, bits, how, donors)):
+                if done == 1 and bits[column].all() and not collective.are_logits:
+                    refuse_probabilities("the collective", logits.cpu())
                 correct[rows, column], likelihood[rows, column] = judge(logits, targets)
             if progress is not None:
                 progress(done, len(batches))

@@ -29,6 +29,13 @@ KEYS = (
 
 
 @dataclass(frozen=True, eq=False)
+_WEAK = {
+    "best_at_chance": "not surely above one constant answer",
+    "best_below_probe": "far below a linear probe of its own features",
+}
+"""Flag -> why a head is no control."""
+
+
 class Evaluation(Mapping[str, Any]):
     """A mapping with the keys of the seed document, made of one labelled tree of all numbers and their intervals.
 
@@ -70,9 +77,14 @@ class Evaluation(Mapping[str, Any]):
         lines = [
             f"collective {best['collective_acc']:.4f}, best stream {best['best_individual']:.4f}, "
             f"rho {best['emergence_ratio']:.3f} [{self._bound('low'):.3f}, {self._bound('high'):.3f}]",
+            *(f"the best stream's head is {why}: rho says little" for name, why in _WEAK.items() if self._is(name)),
             *(f"without {name}: {why}" for name, why in self.passed_over.items()),
         ]
         return "\n".join(lines)
+
+    def _is(self, flag: str) -> bool:
+        found = self.tree["collective"].to_dataset()
+        return flag in found and _number(found, flag) == 1.0
 
     def _bound(self, end: str) -> float:
         return _number(self.tree["collective"].to_dataset(), f"emergence_ratio_{end}")

@@ -73,8 +73,8 @@ def _find_rule(collective: Independent, x: Any, gate: Gate, candidates: Sequence
     apart: dict[str, float] = {}
     for rule in candidates:
         mixed = combine(said, rule, weights)
-        apart[rule] = min(float((one - own).abs().max()) for one in (mixed, torch.softmax(mixed, dim=1)))
-        if apart[rule] < _CLOSE * max(1.0, float(own.abs().max())):
+        apart[rule] = min(float((one - own).detach().abs().max()) for one in (mixed, torch.softmax(mixed, dim=1)))
+        if apart[rule] < _CLOSE * max(1.0, float(own.detach().abs().max())):
             collective.rule = rule
             return
     raise WaterjarError(

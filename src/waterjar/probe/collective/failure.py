@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
+from waterjar.probe.collective.adapt import adapt
 from waterjar.probe.collective.coalitions import Ticks, coalitions
-from waterjar.probe.collective.live import LiveCollective, Present
+from waterjar.probe.collective.live import Present
 from waterjar.stats.samples import check_between
 from waterjar.stats.shares import share_interval
 
@@ -49,7 +50,7 @@ class StreamFailure(Mapping[str, float]):
 
 
 def stream_failure(
-    collective: LiveCollective,
+    collective: Any,
     data: Any,
     how: str = "zeroed",
     *,
@@ -60,6 +61,8 @@ def stream_failure(
     progress: Ticks | None = None,
 ) -> StreamFailure:
     """Accuracy with all streams, without each, and without a random half (rounded down), many times.
+
+    `collective` is a `LiveCollective`, or a model that `adapt` takes.
 
     The seed document sets a failed stream's output to zero, which is the default here. The model is left as it was,
     bit for bit, also when evaluation raises.
@@ -72,6 +75,7 @@ def stream_failure(
     (['all', 'without_a', 'without_b', 'without_c', 'half_streams'], 3)
     """
     check_between(confidence, 0.0, 1.0, "confidence")
+    collective = adapt(collective)
     count = len(collective.streams)
     halves = _halves(count, draws, seed)
     each = ~np.eye(count, dtype=np.bool_) if count > 1 or how != "removed" else np.zeros((0, count), np.bool_)

@@ -31,7 +31,7 @@ from waterjar.probe.collective.coalitions import MOST_EXACT, places_of
 from waterjar.probe.collective.evaluation import Evaluation, under_the_seeds_keys
 from waterjar.probe.collective.failure import StreamFailure, stream_failure
 from waterjar.probe.collective.gathered import gathered
-from waterjar.probe.collective.live import LiveCollective, size_of
+from waterjar.probe.collective.live import ABSENCES, LiveCollective, size_of
 from waterjar.probe.collective.protocol import first
 from waterjar.probe.collective.record import (
     check_labels,
@@ -45,6 +45,7 @@ from waterjar.probe.collective.record import (
 from waterjar.probe.collective.samples import Samples
 from waterjar.probe.collective.stages import Stages
 from waterjar.probe.collective.still import measured
+from waterjar.probe.pixels import normaliser
 from waterjar.probe.robust import check_settings, robustness
 from waterjar.run.disk import refuse_taken
 from waterjar.run.reader import Run, open_run
@@ -53,6 +54,8 @@ from waterjar.run.rows import Reasoned
 from waterjar.run.source import steps_of
 
 TRAIN, VAL, TEST = "train", "val", "test"
+_PAIR = 2
+"""The fewest samples of which one can stand in for another."""
 _TRAINED = 1
 """The epoch of a model without a source: epoch 0 would say that it was not trained."""
 
@@ -103,21 +106,13 @@ def full_evaluation(
     data = read_sets({TRAIN: train, VAL: val, TEST: test})
     settings = {"seed": seed, "batch_size": batch_size, **(robust or {})}
     check_settings(settings)
-    for absence in absences or ():
-        live.check(absence)
+    _check_asked(live, data[TEST], absences, normalise, draws, seed)
     places_of(len(live.streams), orders, seed)
-    if draws < 1:
-        raise WaterjarError(f"draws={draws}: expected 1 or more")
     against = None if control is None else _control(control)
     trained = None if source is None else _training(source)
     some = gathered(live, data[TRAIN].first(batch_size), batch_size, seed)
     check_labels(data, some.arrays["collective_logits"].shape[-1])
-    able = live.absences if len(live.streams) <= MOST_EXACT else live.absences[:1]
-    how = list(able if absences is None else absences)
-    passed_over = {name: why for name, why in live.cannot().items() if name in ("removed", "zeroed", "resampled")}
-    if absences is None:
-        why = f"left out of {len(live.streams)} streams (more than {MOST_EXACT}), unless absences= asks for it"
-        passed_over |= {name: why for name in live.absences if name not in able}
+    how, passed_over = _absences(live, data[TEST], absences)
     stages = Stages(5, shown=progress)
     stages.begin("streams, coalitions, gradients")
     found = collected(
@@ -159,6 +154,36 @@ def full_evaluation(
     told = under_the_seeds_keys(metrics, size_of(live.module), failure, answers, passed_over)
     stages.end()
     return Evaluation(_tree(metrics, failure, answers), run, passed_over, told)
+
+
+def _check_asked(
+    live: LiveCollective, samples: Samples, absences: Sequence[str] | None, normalise: Any, draws: int, seed: int
+) -> None:
+    """Refuse what could only fail after everything else was computed."""
+    for absence in absences or ():
+        live.check(absence)
+        if absence == "resampled":
+            samples.others(seed)
+    if draws < 1:
+        raise WaterjarError(f"draws={draws}: expected 1 or more")
+    if callable(normalise):
+        raise WaterjarError("normalise is a function, from which no pixels can be computed: expected (mean, std)")
+    normaliser(normalise)
+    _pixels(samples.inputs, normalise)
+
+
+def _absences(live: LiveCollective, samples: Samples, asked: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
+    """How streams are absent in coalitions, and why not in another way."""
+    passed_over = {name: why for name, why in live.cannot().items() if name in ABSENCES}
+    if asked is not None:
+        return list(asked), passed_over
+    able = [how for how in live.absences if how != "resampled" or len(samples) >= _PAIR]
+    if "resampled" in live.absences and "resampled" not in able:
+        passed_over["resampled"] = "the test set has one sample, and no other one whose outputs could stand in"
+    if len(live.streams) <= MOST_EXACT:
+        return able, passed_over
+    why = f"left out of {len(live.streams)} streams (more than {MOST_EXACT}), unless absences= asks for it"
+    return able[:1], passed_over | dict.fromkeys(able[1:], why)
 
 
 @contextlib.contextmanager
@@ -206,6 +231,8 @@ def _failure(
 ) -> StreamFailure | None:
     """Streams at zero, as in the seed document; else as they can be absent."""
     order = [how for how in ("zeroed", "removed", "resampled") if how in live.absences]
+    if len(samples) < _PAIR and "resampled" in order:
+        order.remove("resampled")
     if not order:
         passed_over["stream_failure"] = "no stream can be absent"
         return None
@@ -290,8 +317,9 @@ def _pixels(inputs: Any, normalise: tuple[Any, Any] | None) -> Tensor | str:
         return f"the images are {str(inputs.dtype).removeprefix('torch.')}: expected pixels in [0, 1], as floats"
     pixels = inputs
     if normalise is not None:
-        mean, std = (torch.as_tensor(one, dtype=inputs.dtype).reshape(-1, 1, 1) for one in normalise)
-        pixels = inputs * std + mean
+        normaliser(normalise)(inputs[:1])  # says what does not fit
+        mean, std = (torch.as_tensor(one, dtype=inputs.dtype, device=inputs.device) for one in normalise)
+        pixels = inputs * std.reshape(-1, 1, 1) + mean.reshape(-1, 1, 1)
     low, high = float(pixels.min()), float(pixels.max())
     if low < -1e-4 or high > 1 + 1e-4:
         return f"the images lie in [{low:g}, {high:g}], and pixels in [0, 1]: pass normalise=(mean, std)"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from waterjar.errors import WaterjarError
-from waterjar.probe.collective.live import LiveCollective, Outputs, Streams
+from waterjar.probe.collective.live import LiveCollective, Outputs, Streams, refuse_probabilities
 from waterjar.probe.collective.samples import Samples
 from waterjar.probe.collective.still import measured
 
@@ -26,6 +26,14 @@ _BY_STREAM: Mapping[str, tuple[str, float]] = {
     "route_weight": ("route_weight", 0.0),
 }
 """Array of /streams -> field of the outputs, and what fills a stream up that has fewer classes, units or routes."""
+
+_DIMS = {
+    "logits": ("sample", "class"),
+    "isolated_logits": ("sample", "class"),
+    "pooled": ("sample", "unit"),
+    "route_index": ("sample", "slot", "route"),
+    "route_weight": ("sample", "slot", "route"),
+}
 
 _WHY = {
     "logits": "the model does not tell the logits of single streams",
@@ -62,6 +70,7 @@ def gathered(collective: LiveCollective, samples: Samples, batch_size: int = 256
     """
     parts: dict[str, list[Array]] = {}
     static: dict[str, Array] = {}
+    misshapen: dict[str, str] = {}
     alone = 0.0
     with measured(collective.module, seed) as device:
         for rows in samples.batches(batch_size):
@@ -73,12 +82,16 @@ def gathered(collective: LiveCollective, samples: Samples, batch_size: int = 256
                 )
             if not rows[0] and len(rows) > 1:  # the first sample again, without the others of its batch
                 alone = _apart(collective.logits(samples.rows(rows[:1], device)), outputs.collective[:1])
-            found, static = _of_batch(outputs, collective.streams)
+            found, static = _of_batch(outputs, collective.streams, misshapen)
             for name, array in found.items():
                 parts.setdefault(name, []).append(array)
-    arrays = {name: np.concatenate(each) for name, each in parts.items()}
+    arrays = {name: np.concatenate(each) for name, each in parts.items() if name not in misshapen}
+    if not collective.are_logits:
+        _check_logits(collective, arrays)
     _widen_collective(arrays)
-    told = _passed_over(collective, arrays, static)
+    told = {**_passed_over(collective, arrays, static), **misshapen}
+    if {"route_index", "route_weight"} & misshapen.keys():
+        arrays = {name: one for name, one in arrays.items() if not name.startswith("route_")}
     if alone > _ALONE:
         told["batches"] = (
             f"an answer depends on which samples share its batch (a logit changes by {alone:.1%} alone): numbers hold "
@@ -87,27 +100,48 @@ def gathered(collective: LiveCollective, samples: Samples, batch_size: int = 256
     return Gathered(arrays, static, told)
 
 
+def _check_logits(collective: LiveCollective, arrays: Mapping[str, Array]) -> None:
+    """Refuse probabilities: their softmax is another answer, and no number would show it."""
+    streams = arrays.get("logits", np.empty((0, 0, 0)))
+    each = {f"stream '{name}'": streams[:, place] for place, name in enumerate(collective.streams) if streams.size}
+    for name, one in {**each, "the collective": arrays["collective_logits"]}.items():
+        refuse_probabilities(name, one)
+
+
 def _apart(a: Tensor, b: Tensor) -> float:
     """The largest difference of logits, as a share of the largest logit (of 1, if that is smaller)."""
     return float((a - b).nan_to_num(0.0, 0.0, 0.0).abs().max() / b.nan_to_num(0.0, 0.0, 0.0).abs().max().clamp(min=1.0))
 
 
-def _of_batch(outputs: Outputs, streams: Sequence[str]) -> tuple[dict[str, Array], dict[str, Array]]:
+def _of_batch(
+    outputs: Outputs, streams: Sequence[str], misshapen: dict[str, str]
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Arrays, and those that no input changes; what has another shape than expected is left out and said."""
+    count = len(outputs.collective)
     arrays = {"collective_logits": _numbers(outputs.collective)}
     static: dict[str, Array] = {}
     for name, (where, fill) in _BY_STREAM.items():
         given: Streams | None = getattr(outputs, where)
-        if given is not None:
+        if given is not None and _has_shape(name, given, count, _DIMS[name], misshapen):
             arrays[name] = stacked([_numbers(given[stream]) for stream in streams], fill, name)
     if outputs.affinity is not None:
         each = [_numbers(outputs.affinity[stream]) for stream in streams]
-        count = len(outputs.collective)
         if all(one.ndim == 1 for one in each):
             static["anchor_affinity"] = stacked([one[None] for one in each], np.nan, "affinity")[0]
-        else:
+        elif _has_shape("affinity", outputs.affinity, count, ("sample", "anchor"), misshapen):
             wide = [np.broadcast_to(one, (count, one.shape[-1])) for one in each]
             arrays["affinity"] = stacked(wide, np.nan, "affinity")
     return arrays, static
+
+
+def _has_shape(name: str, given: Streams, count: int, dims: tuple[str, ...], misshapen: dict[str, str]) -> bool:
+    """Whether all streams have these dimensions, as many samples as the batch; else it is said."""
+    shapes = {stream: tuple(one.shape) for stream, one in given.items()}
+    may_lack = name == "affinity"  # what no input changes may stand beside what it does
+    if all((len(one) == len(dims) and one[0] == count) or (may_lack and len(one) == 1) for one in shapes.values()):
+        return True
+    misshapen[name] = f"streams give the shapes {shapes} for {count} inputs: expected ({', '.join(dims)})"
+    return False
 
 
 def stacked(each: Sequence[Array], fill: float, name: str) -> Array:

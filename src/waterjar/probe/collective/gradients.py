@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from waterjar.errors import WaterjarError
-from waterjar.probe.collective.live import LiveCollective
+from waterjar.probe.collective.adapt import adapt
 from waterjar.probe.collective.samples import samples_of
 from waterjar.probe.collective.still import measured
 
 
-def gradient_contributions(
-    collective: LiveCollective, data: Any, *, batch_size: int = 256, seed: int = 0
-) -> NDArray[np.float64]:
+def gradient_contributions(collective: Any, data: Any, *, batch_size: int = 256, seed: int = 0) -> NDArray[np.float64]:
     """(sample, stream): the norm of d loss / d pooled output, C_n of the seed document before its mean over samples.
 
     The loss is the cross-entropy of the collective's logits, sample by sample. Streams under a rule hand over their
@@ -29,6 +27,7 @@ def gradient_contributions(
     >>> found.shape, bool(np.allclose(found[:, 0], found[:, 1]))
     ((4, 2), True)
     """
+    collective = adapt(collective)
     samples = samples_of(data)
     found = np.zeros((len(samples), len(collective.streams)))
     with measured(collective.module, seed, gradients=True) as device:
@@ -49,6 +48,16 @@ def gradient_contributions(
             slopes = torch.autograd.grad(loss, parts, allow_unused=True)
             for column, (name, slope) in enumerate(zip(collective.streams, slopes, strict=True)):
                 if slope is None:
-                    raise WaterjarError(f"the collective's answer does not depend on what stream '{name}' hands over")
+                    raise _not_reached(name, collective.hands_over == "pooled" and outputs.pooled is None)
                 found[rows, column] = slope.flatten(1).norm(dim=1).double().cpu().numpy()
     return found
+
+
+def _not_reached(name: str, by_logits: bool) -> WaterjarError:
+    """Why there is no slope by what a stream hands over, of which only its logits may be known."""
+    if not by_logits:
+        return WaterjarError(f"the collective's answer does not depend on what stream '{name}' hands over")
+    return WaterjarError(
+        "the model tells no pooled features of its streams, and its answer is not made of the logits that it tells of "
+        f"'{name}': no gradient by what streams hand over"
+    )

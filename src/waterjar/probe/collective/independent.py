@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from waterjar.errors import WaterjarError
 from waterjar.probe.collective.gate import Gate
-from waterjar.probe.collective.live import LiveCollective, Outputs, Present, same_batch, size_of
+from waterjar.probe.collective.live import LiveCollective, Outputs, Present, refuse_probabilities, same_batch, size_of
 from waterjar.probe.collective.rules import combine, combine_some
 from waterjar.probe.collective.stand_in import overheard
 
@@ -63,6 +63,11 @@ class Independent(LiveCollective):
         self._settle = settle
         self._absent: tuple[tuple[str, ...], str, Any] | None = None
 
+    def take_logs(self) -> None:
+        """Of the networks."""
+        call = self._call
+        self._call = lambda network, x: call(network, x).log()
+
     def each(self, x: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Logits of every stream, and pooled features of those that a layer was named for."""
         said: dict[str, Tensor] = {}
@@ -75,17 +80,29 @@ class Independent(LiveCollective):
                 overheard({} if last is None else {name: last}) as told,
                 overheard({} if last is None else {name: last}, inputs=True) as given,
             ):
-                said[name] = self._call(network, x)
+                said[name] = self._logits(name, network, x)
             if kept.get(name):
                 pooled[name] = _flat(kept[name][-1])
-            elif told.get(name) and torch.equal(told[name][-1], said[name]):
+            elif told.get(name) and _equal(told[name][-1], said[name]):
                 pooled[name] = _flat(given[name][-1])
         same_batch(said, "the streams' logits")
+        for name, one in said.items() if not self.are_logits else ():
+            refuse_probabilities(f"stream '{name}'", one.detach().cpu())
+        self.are_logits = True  # they are: one look at the first batch is enough
         widest = max(one.shape[1] for one in said.values())
         for name, one in said.items():
             if one.shape[1] < widest:
                 said[name] = torch.cat([one, one.new_full((len(one), widest - one.shape[1]), -torch.inf)], dim=1)
         return said, pooled
+
+    def _logits(self, name: str, network: nn.Module, x: Any) -> Tensor:
+        found = self._call(network, x)
+        if not isinstance(found, Tensor):
+            raise WaterjarError(
+                f"stream '{name}' ({type(network).__name__}) gives a {type(found).__name__}: expected its logits "
+                "(sample, class) alone; wrap it in a module that gives these"
+            )
+        return found
 
     def outputs(self, x: Any) -> Outputs:
         """The collective's answer, and each stream's: the same in context and alone."""
@@ -170,6 +187,11 @@ class Independent(LiveCollective):
 def _last_linear(network: nn.Module) -> nn.Linear | None:
     """The last linear layer that a network has; whether it gives the logits is seen when it is run."""
     return next((one for one in reversed(list(network.modules())) if isinstance(one, nn.Linear)), None)
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    """Whether these are the same numbers; NaN is the same as NaN."""
+    return a.shape == b.shape and bool(((a == b) | (a.isnan() & b.isnan())).all())
 
 
 def _flat(features: Tensor) -> Tensor:

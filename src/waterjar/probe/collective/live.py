@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.combining import are_probabilities
 
 ABSENCES = ("removed", "zeroed", "resampled")
 """How a stream can be absent: the collective runs without it, its output is zero, or it is that of another sample."""
@@ -76,6 +77,12 @@ class LiveCollective:
     """What of its outputs a stream gives to the others: gradients are by that."""
     rule: str | None = None
     """How the streams' logits make the collective's where that is all: mean_probability, mean_logit or vote."""
+    are_logits: bool = False
+    """Whether outputs are logits for sure; else those that look like probabilities are refused."""
+
+    def take_logs(self) -> None:
+        """Take what the model gives for probabilities, and their logs for logits."""
+        raise WaterjarError(f"probabilities=True: the outputs of {type(self).__name__} have to be logits")
 
     def outputs(self, x: Any) -> Outputs:
         """All that the collective says about a batch; with gradients where they are on."""
@@ -156,6 +163,16 @@ def check_names(names: Sequence[str] | None, count: int, default: str) -> tuple[
     if len(found) != count or len(set(found)) != count:
         raise WaterjarError(f"names={list(found)}: expected {count} different ones, one for each stream")
     return found
+
+
+def refuse_probabilities(name: str, logits: ArrayLike) -> None:
+    """Refuse what looks like probabilities: their softmax is another answer, and no number would show it."""
+    if are_probabilities(logits):
+        raise WaterjarError(
+            f"logits of {name}: these look like probabilities (0 or more, and every row sums to 1): "
+            "adapt(model, probabilities=True) takes their logs, probabilities=False takes them for logits; or leave "
+            "out the softmax at the model's end"
+        )
 
 
 def same_batch(logits: Streams, what: str) -> None:

@@ -119,6 +119,11 @@ def asking(model: nn.Module, more: Callable[[], Info]) -> Callable[[Any], tuple[
                 f"{type(model).__name__}(x, return_individual=True) is {type(given).__name__}: expected (logits, info)"
             )
         logits, info = given
+        if not isinstance(info, Mapping | None):
+            raise WaterjarError(
+                f"{type(model).__name__}(x, return_individual=True): its info is a {type(info).__name__}, expected a "
+                "mapping such as {'individual_logits': {stream: logits}}"
+            )
         return logits, {**more(), **{key: one for key, one in (info or {}).items() if one is not None}}
 
     return ask

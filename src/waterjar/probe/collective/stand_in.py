@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -32,20 +32,28 @@ def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def played(modules: Mapping[str, nn.Module], calls: Mapping[str, Calls], what: str) -> Iterator[None]:
+def played(
+    modules: Mapping[str, nn.Module], calls: Mapping[str, Calls], what: str, running: Collection[str] = ()
+) -> Iterator[None]:
     """Inside, each module gives what stands in `calls` for it, call by call, instead of computing anything.
 
+    Those that are `running` do compute: what they leave behind on the way, such as a message in a mailbox, is there,
+    and only what they give in the end is another.
     A module that is not called inside is an error: what stands in for it would change nothing in silence.
     """
     at = dict.fromkeys(calls, 0)
 
     def player(name: str) -> Callable[..., Any]:
+        own = modules[name].forward
+
         def forward(*given: Any, **named: Any) -> Any:
             if at[name] >= len(calls[name]):
                 raise WaterjarError(
                     f"stream '{name}' is run more often {what} than with all streams: it cannot be replaced"
                 )
             at[name] += 1
+            if name in running:
+                own(*given, **named)
             return calls[name][at[name] - 1]
 
         return forward

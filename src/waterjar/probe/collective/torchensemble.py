@@ -40,7 +40,9 @@ def collective_of(model: nn.Module, names: Sequence[str] | None = None) -> Indep
         return (out if out.ndim == 2 else out[:, None]) * rate
 
     named = dict(zip(check_names(names, len(estimators), "estimator"), estimators, strict=True))
-    return Independent(named, "mean_probability", model, call=call, settle=_find_rule)
+    found = Independent(named, "mean_probability", model, call=call, settle=_find_rule)
+    found.are_logits = True  # the model takes the softmax of whatever its estimators give
+    return found
 
 
 def _find_rule(collective: Independent, x: Any) -> None:
@@ -53,7 +55,7 @@ def _find_rule(collective: Independent, x: Any) -> None:
         mixed = torch.softmax(combine(said, rule), dim=1)
         if rule == "vote":  # the model gives 1 to the winner: who that is has to agree
             mixed = functional.one_hot(mixed.argmax(dim=1), mixed.shape[1]).to(own.dtype)
-        apart[rule] = float((mixed - own).abs().max())
+        apart[rule] = float((mixed - own).detach().abs().max())
         if apart[rule] < _CLOSE:
             collective.rule = rule
             return

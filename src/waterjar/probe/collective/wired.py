@@ -20,6 +20,8 @@ from waterjar.probe.collective.live import LiveCollective, Outputs, Present, Str
 from waterjar.probe.collective.stand_in import Calls, overheard, played, same, zeros
 
 Info = Mapping[str, Any]
+_LOGITS = ("individual_logits", "isolated_logits")
+"""What an info may tell of the streams' answers."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,25 @@ class Wired(LiveCollective):
         able = ("zeroed", "resampled") if set(wiring.output) == set(streams) else ()
         self.absences = (*(("removed",) if without else ()), *able)
 
+    def take_logs(self) -> None:
+        """Of the whole, and of the streams in its info."""
+        plain, ask = self._plain, self._ask
+
+        def told(x: Any) -> tuple[Tensor, Info]:
+            logits, info = ask(x)
+            found = {key: _by_stream(info, (key,), self.streams) for key in _LOGITS}
+            return logits.log(), {**info, **{key: _logs(one) for key, one in found.items() if one is not None}}
+
+        self._plain, self._ask = (lambda x: plain(x).log()), told
+        if self._without is not None:
+            without = self._without
+
+            def less(names: Sequence[str]) -> Callable[[Any], Tensor]:
+                run = without(names)
+                return lambda x: run(x).log()
+
+            self._without = less
+
     def outputs(self, x: Any) -> Outputs:
         """What the model tells about its streams, and what is overheard of their modules."""
         wiring = self.wiring
@@ -107,7 +128,7 @@ class Wired(LiveCollective):
     def logits(self, x: Any) -> Tensor:
         """What the model answers."""
         if self._absent and self._absent[1] == "removed" and self._without:
-            return self._without(self._absent[0])(x)
+            return self._lacking(self._absent[0])(x)
         with self._presence(x, self._plain):
             return self._plain(x)
 
@@ -116,8 +137,14 @@ class Wired(LiveCollective):
         with self._presence(x, self._ask):
             said = _by_stream(self._ask(x)[1], ("individual_logits",), self.streams)
         if said is None or name not in said:
-            raise WaterjarError(f"the model does not tell the logits of stream '{name}'")
+            raise WaterjarError(self._untold())
         return said[name]
+
+    def _untold(self) -> str:
+        return (
+            f"the model does not tell the logits of single streams: info['individual_logits'] (or individual_logits of "
+            f"each of info['stream_infos']) has no tensor for each of {', '.join(self.streams)}"
+        )
 
     def fingerprints(self) -> Tensor | None:
         """One under the other, as they are now."""
@@ -141,6 +168,7 @@ class Wired(LiveCollective):
         if "zeroed" not in self.absences:
             for how in ("zeroed", "resampled"):
                 told.setdefault(how, "no module of the model is the output of a stream")
+        told.setdefault("logits", self._untold())
         if not self._prints:
             told.setdefault("fingerprint", "its streams have no fingerprints")
         return told
@@ -173,7 +201,7 @@ class Wired(LiveCollective):
             names = [name for name, is_in in zip(self.streams, there, strict=True) if not is_in]
             if how == "removed":
                 with played(self.wiring.encoder, self._encoded(kept, names), "removed"):
-                    answer = self._without(names)(kept.x) if names and self._without else self._plain(kept.x)
+                    answer = self._lacking(names)(kept.x) if names else self._plain(kept.x)
             else:
                 with self._standing_in(kept, names, how, donors):
                     answer = self._plain(kept.x)
@@ -191,9 +219,26 @@ class Wired(LiveCollective):
             if self._independent:
                 calls |= {name: kept.outputs[name] for name in self.streams if name not in names}
             else:
-                stack.enter_context(played(self.wiring.encoder, self._encoded(kept, names), "with encoders kept"))
-            stack.enter_context(played(self.wiring.output, calls, how))
+                stack.enter_context(played(self.wiring.encoder, self._encoded(kept, ()), "with encoders kept"))
+            stack.enter_context(played(self.wiring.output, calls, how, () if self._independent else names))
             yield
+
+    def _lacking(self, names: Sequence[str]) -> Callable[[Any], Tensor]:
+        """The collective without these streams; who reads the message of one of them by its name fails, and is told."""
+        if self._without is None:
+            raise self._unable("removed")
+        run = self._without(names)
+
+        def call(x: Any) -> Tensor:
+            try:
+                return run(x)
+            except LookupError as error:
+                raise WaterjarError(
+                    f"{type(self.module).__name__} cannot be run without {', '.join(names)}: something of it looks for "
+                    f"{error}, which is not there"
+                ) from error
+
+        return call
 
     def _encoded(self, kept: Kept, names: Sequence[str]) -> dict[str, Calls]:
         return {name: calls for name, calls in kept.encoded.items() if name not in names}
@@ -219,7 +264,7 @@ class Wired(LiveCollective):
             with overheard({name: self.wiring.output[name] for name in names}) as outputs:
                 call(batch)
             heard.append(outputs)
-        with played(self.wiring.output, self._stand_ins(heard[0], names, how, heard[-1]), how):
+        with played(self.wiring.output, self._stand_ins(heard[0], names, how, heard[-1]), how, names):
             yield
 
     def _looks_independent(self, kept: Kept) -> bool:
@@ -228,8 +273,11 @@ class Wired(LiveCollective):
         for name in self.streams:
             others = {other: self.wiring.output[other] for other in self.streams if other != name}
             silent = played(self.wiring.output, {name: zeros(kept.outputs[name])}, "zeroed")
-            with overheard(others) as heard, silent:
-                self._plain(kept.x)
+            try:
+                with overheard(others) as heard, silent:
+                    self._plain(kept.x)
+            except LookupError:  # somebody reads its message by its name
+                return False
             if not same(heard, {other: kept.outputs[other] for other in others}):
                 return False
         return True
@@ -248,13 +296,20 @@ class Wired(LiveCollective):
             return said
         if "zeroed" not in self.absences:
             return None
+        with overheard(self.wiring.output) as outputs:
+            self._ask(x)
         found = {}
         for name in self.streams:
-            with (
-                self.absent([other for other in self.streams if other != name], "zeroed"),
-                self._presence(x, self._ask),
-            ):
-                found[name] = self._ask(x)[1]["individual_logits"][name]
+            silent = {other: zeros(calls) for other, calls in outputs.items() if other != name}
+            try:
+                with played(self.wiring.output, silent, "zeroed"):
+                    alone = _by_stream(self._ask(x)[1], ("individual_logits",), self.streams) or {}
+            except LookupError as error:
+                self._reasons["isolated_logits"] = (
+                    f"something of the model looks for {error}, which is not there where all streams but one are silent"
+                )
+                return None
+            found[name] = alone[name]
         return found
 
 
@@ -270,6 +325,10 @@ def _by_stream(info: Info, keys: Sequence[str], streams: Sequence[str]) -> Strea
         if all(isinstance(one.get(key), Tensor) for one in each.values()):
             return {name: one[key] for name, one in each.items()}
     return None
+
+
+def _logs(probabilities: Streams) -> Streams:
+    return {name: one.log() for name, one in probabilities.items()}
 
 
 def _whole(heard: Mapping[str, Calls], streams: Sequence[str]) -> Streams | None:

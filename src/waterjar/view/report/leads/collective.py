@@ -127,7 +127,8 @@ def _estimate(model: Model, cell: str, one: xr.Dataset, name: str, places: Place
     lows, highs = (at_places(one, f"{name}_{end}", places)[0] for end in ("low", "high"))
     samples = (np.nan, np.nan)
     if np.isfinite(lows).any():
-        samples = (float(np.nanmin(lows)), float(np.nanmax(highs)))
+        known = highs[~np.isnan(highs)]
+        samples = (float(np.nanmin(lows)), float(known.max()) if known.size else np.nan)
     mean, low, high = (float(line[key]) for key in ("mean", "low", "high"))
     return Estimate(mean, low, high, int(line["n"]), samples)
 
