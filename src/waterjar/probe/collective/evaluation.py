@@ -28,7 +28,6 @@ KEYS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
 _WEAK = {
     "best_at_chance": "not surely above one constant answer",
     "best_below_probe": "far below a linear probe of its own features",
@@ -36,6 +35,7 @@ _WEAK = {
 """Flag -> why a head is no control."""
 
 
+@dataclass(frozen=True, eq=False)
 class Evaluation(Mapping[str, Any]):
     """A mapping with the keys of the seed document, made of one labelled tree of all numbers and their intervals.
 
