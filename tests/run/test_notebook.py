@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import waterjar
+from waterjar.run.cells import name_cells
 from waterjar.run.notebook import MOST_ROWS, table
-from waterjar.run.study import name_cells
 
 
 def test_long_tables_are_cut_and_counted() -> None:

@@ -61,8 +61,8 @@ def settings(incomplete: str) -> list[str]:
 
 def conditions(context: typer.Context, incomplete: str) -> list[str]:
     """The keys of a study's runs, as far as its index knows them."""
+    from waterjar.run.cells import flat  # noqa: PLC0415
     from waterjar.run.index import read_index  # noqa: PLC0415
-    from waterjar.run.study import flat  # noqa: PLC0415
 
     path = _place(context)
     before, _, last = incomplete.rpartition(" ")

@@ -32,8 +32,9 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """List the runs of a study."""
+    from waterjar.run.cells import flat  # noqa: PLC0415
     from waterjar.run.query import check_keys  # noqa: PLC0415 - not for --help
-    from waterjar.run.study import flat, open_study  # noqa: PLC0415
+    from waterjar.run.study import open_study  # noqa: PLC0415
 
     study = open_study(path)
     if where is not None:

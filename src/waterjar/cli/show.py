@@ -21,8 +21,8 @@ NAME = "show"
 def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJson = False) -> None:
     """Show what a run is, where it comes from, what it holds and where it ended."""
     from waterjar.diagnose.feeds import feeds, lines_of  # noqa: PLC0415
+    from waterjar.run.cells import flat  # noqa: PLC0415
     from waterjar.run.reader import open_run  # noqa: PLC0415 - not for --help
-    from waterjar.run.study import flat  # noqa: PLC0415
 
     run = open_run(path)
     facts = _facts(run)

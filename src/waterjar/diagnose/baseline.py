@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from waterjar.errors import WaterjarError, given_as, unknown_name
 from waterjar.run import ledger
+from waterjar.run.cells import METHOD_KEYS, flat
 from waterjar.run.identity import SEED_KEYS, UNHASHED
 from waterjar.run.reader import Run
-from waterjar.run.study import METHOD_KEYS, Study, flat
+from waterjar.run.study import Study
 
 if TYPE_CHECKING:
     from waterjar.diagnose.analysis import Baseline

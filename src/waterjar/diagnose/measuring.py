@@ -22,9 +22,10 @@ from waterjar.diagnose.pieces import PieceRunner
 from waterjar.diagnose.registry import Family, Metric
 from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
 from waterjar.errors import WaterjarError, brief, unknown_name
+from waterjar.run.cells import method_of
 from waterjar.run.index import entry_of
 from waterjar.run.reader import Run
-from waterjar.run.study import Study, load_runs, method_of
+from waterjar.run.study import Study, load_runs
 
 Variables = dict[str, xr.Variable]
 METRIC = "metric"

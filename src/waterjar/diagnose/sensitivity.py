@@ -11,8 +11,9 @@ from waterjar.diagnose.over_seeds import over_seeds
 from waterjar.diagnose.registry import Metric, families, find_metric
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError, unknown_name
+from waterjar.run.cells import flat, name_cells
 from waterjar.run.identity import SEED_KEYS
-from waterjar.run.study import Study, flat, name_cells
+from waterjar.run.study import Study
 from waterjar.stats.correlation import correlate_pair
 
 _WORDS = {"tau": "threshold"}

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from waterjar.errors import WaterjarError, brief, unknown_name
+from waterjar.run.cells import flat
 from waterjar.run.index import Entry
-from waterjar.run.study import flat
 
 Test = Callable[[Entry], bool]
 

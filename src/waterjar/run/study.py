@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
 from waterjar.run.annotations import Annotations, annotations_of
+from waterjar.run.cells import flat, name_cells
 from waterjar.run.declared import DECLARED, read_declared
 from waterjar.run.disk import as_path, write_file
 from waterjar.run.identity import plain
@@ -25,7 +26,6 @@ from waterjar.run.ledger import DECLARATION
 from waterjar.run.notebook import FrontDoor, counted, numbers_in_words, table
 from waterjar.run.reader import Arrays, Run, joined_groups, probed_by_several, read_group
 from waterjar.run.root import NotARunError
-from waterjar.run.shown import shown_value
 from waterjar.run.stamped import pack
 from waterjar.run.store import ROOT
 from waterjar.run.visits import VISIT, add_visits
@@ -33,8 +33,6 @@ from waterjar.run.yaml_text import read_yaml_file, write_yaml
 
 if TYPE_CHECKING:
     import xarray as xr
-
-METHOD_KEYS = ("method", "strategy", "learner", "name")
 
 
 class Study(FrontDoor):
@@ -283,52 +281,6 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
         arrays["is_open"] = ("repeat",), np.array([owners[name].status != "sealed" for name in whose], np.bool_), {}
         coordinates = coordinates | {"last_row", "is_open"}
     return xr.Dataset(arrays).set_coords(coordinates & arrays.keys())
-
-
-def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings under dotted keys.
-
-    >>> flat({"patch": {"rate": 1}, "lr": 0.1})
-    {'patch.rate': 1, 'lr': 0.1}
-    """
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return found
-
-
-def name_cells(configs: Mapping[str, Mapping[str, Any]], leave_out: str = "") -> dict[str, str]:
-    """cell -> a short name, from flat settings; the key `leave_out` does not enter the names.
-
-    >>> name_cells({"a": {"learner": "sgd", "lr": 1}, "b": {"learner": "sgd", "lr": 2}, "c": {"learner": "er"}})
-    {'a': 'sgd, lr=1', 'b': 'sgd, lr=2', 'c': 'er'}
-    """
-    methods: dict[str, list[str]] = {}
-    for cell, config in configs.items():
-        methods.setdefault(method_of(config), []).append(cell)
-    names = {}
-    for method, cells in methods.items():
-        keys = [key for key in dict.fromkeys(key for cell in cells for key in configs[cell]) if key != leave_out]
-        differing = [k for k in keys if len({repr(configs[cell].get(k)) for cell in cells}) > 1]
-        for cell in cells:
-            parts = [
-                method,
-                *(f"{k.rpartition('.')[2]}={shown_value(k, configs[cell].get(k, '–'))}" for k in differing),
-            ]
-            names[cell] = ", ".join(part for part in parts if part)
-    if leave_out:
-        return names
-    shown = Counter(names.values())
-    for end in (6, None):  # a name may look like another one with its hash
-        found = {c: n if n and shown[n] == 1 else f"{n} {c[:end]}".strip() for c, n in names.items()}
-        if len(set(found.values())) == len(found):
-            return found
-    return {cell: cell for cell in names}
-
-
-def method_of(config: Mapping[str, Any]) -> str:
-    """What a run goes by in tables: its method, strategy or learner; empty if it names none."""
-    return next((str(config[key]) for key in METHOD_KEYS if config.get(key)), "")
 
 
 def create_study(

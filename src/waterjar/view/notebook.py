@@ -12,10 +12,10 @@ from typing import Any
 from waterjar._version import __version__
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
+from waterjar.run.cells import flat
 from waterjar.run.disk import write_file
 from waterjar.run.identity import SEED_KEYS
 from waterjar.run.shown import json_text
-from waterjar.run.study import flat
 from waterjar.view.report.blocks import Chart, Report
 
 _OPEN = """from pathlib import Path

@@ -10,8 +10,8 @@ from waterjar.diagnose.baseline import DEFAULT
 from waterjar.diagnose.settings import check_chance
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab.study.parts import faulty
+from waterjar.run.cells import flat, name_cells
 from waterjar.run.identity import SEED_KEYS, UNHASHED
-from waterjar.run.study import flat, name_cells
 
 _BESIDE = (*UNHASHED, "engine")
 """Settings that a run has from where it is computed, and not from its declaration."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from waterjar.errors import WaterjarError, brief, given_as, unknown_name
+from waterjar.run.cells import method_of
 from waterjar.run.disk import write_file
 from waterjar.run.formats import Made
 from waterjar.run.formats._timeline import MEASURES, SPLITS, Step, Timeline, Value, seed_form, timelines
@@ -30,7 +31,7 @@ from waterjar.run.identity import digest
 from waterjar.run.reader import Run
 from waterjar.run.schema import REASONS, variables_of
 from waterjar.run.shown import csv_cell, from_csv_cell
-from waterjar.run.study import Study, create_study, method_of, open_study
+from waterjar.run.study import Study, create_study, open_study
 from waterjar.run.visits import VISIT, count_visits
 
 TITLE = "a tidy timeline: method, seed, epoch_eff, split, acc, top5, loss; tasks and more where it needs them"

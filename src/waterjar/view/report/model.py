@@ -18,9 +18,10 @@ from waterjar.diagnose.over_seeds import cells_over_seeds
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.run import ledger
+from waterjar.run.cells import flat
 from waterjar.run.seal import verify
 from waterjar.run.shown import shown_settings
-from waterjar.run.study import Study, flat
+from waterjar.run.study import Study
 from waterjar.view import figures
 from waterjar.view.numbers import counted, listed, shorten
 from waterjar.view.report.blocks import Callout, Key

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from waterjar.run.annotations import told
-from waterjar.run.study import flat
+from waterjar.run.cells import flat
 from waterjar.view.numbers import counted, quantity
 from waterjar.view.report.blocks import Block, Table
 from waterjar.view.report.model import Model

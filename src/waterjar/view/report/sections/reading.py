@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from waterjar.diagnose.rigidity import pattern as patterns
+from waterjar.run.cells import flat
 from waterjar.run.shown import shown_settings
-from waterjar.run.study import flat
 from waterjar.view.numbers import counted, listed
 from waterjar.view.report.blocks import Block, Items, Picture, Pictures
 from waterjar.view.report.ends import ends_of

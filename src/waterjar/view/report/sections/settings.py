@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from waterjar.run.cells import flat
 from waterjar.run.identity import SEED_KEYS
 from waterjar.run.shown import shown_settings
-from waterjar.run.study import flat
 from waterjar.run.yaml_text import write_yaml
 from waterjar.view.numbers import listed
 from waterjar.view.report.blocks import Block, Code, Table, Text
