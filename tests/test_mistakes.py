@@ -98,6 +98,20 @@ def test_percent(record: Record, tmp_path: Path) -> None:
         record("naive", 0, change=percent)
 
 
+def test_a_counter_of_epochs_that_runs_on(tmp_path: Path) -> None:
+    with wj.Recorder(tmp_path / "run", {}, tasks=["a", "b"], eval_sets=["a", "b"], summary=False) as recorder:
+        for epoch in (1, 2, 3):
+            recorder.log(train_task="a", epoch=epoch, performance={"accuracy": [0.5, 0.0]})
+        with pytest.raises(wj.WaterjarError, match="epoch=4 of task 'b' goes on where the task before ended"):
+            recorder.log(train_task="b", epoch=4, performance={"accuracy": [0.5, 0.0]})
+        recorder.log(train_task="b", epoch=4, total_epoch=7, performance={"accuracy": [0.5, 0.0]})
+
+
+def test_a_symbol_is_a_name(record: Record, tmp_path: Path) -> None:
+    record("naive", 0)
+    assert study(tmp_path).summary(["ACC", "forgetting"]).shape == (2, 1)
+
+
 def test_no_classes(record: Record, tmp_path: Path) -> None:
     both(record, classes=None)
     found = study(tmp_path).measure()
@@ -142,7 +156,8 @@ def test_an_eval_set_that_is_missing_in_an_epoch(record: Record, tmp_path: Path)
     record("naive", 1)
     found = study(tmp_path).measure(only=["continual"])
     assert seeds_of(found, "average_accuracy", "naive") == pytest.approx([1.3 / 3, 1.3 / 3 - 0.01])
-    assert any("not evaluated at the end of c: a (the last evaluation there counts)" in n for _, n in found.notes())
+    (note,) = {note for _, note in found.notes() if note}
+    assert note == "not evaluated at the end of c: a in seed 0 (the last evaluation there counts)"
 
 
 def test_a_seed_that_one_method_lacks(record: Record, tmp_path: Path) -> None:
@@ -180,6 +195,14 @@ def test_a_loss_of_nan(record: Record, tmp_path: Path) -> None:
     assert np.isnan(loss["loss"].values[-1]).all()
     said = page(tmp_path)
     assert "not a number" in said.replace("\\_", " ") and "replay forgets less than naive" in said
+
+
+def test_what_untrained_features_tell_is_not_what_training_left(record: Record, tmp_path: Path) -> None:
+    """Features are drawn anew at every step: nothing of them was learned, and none is said to be left."""
+    both(record)
+    told = page(tmp_path)
+    assert "training may have left nothing" in told or "No learner is shown to lose more" in told
+    assert "can still be read" not in told
 
 
 def test_one_task(record: Record, tmp_path: Path) -> None:

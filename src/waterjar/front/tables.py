@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from waterjar.diagnose.over_seeds import cells_over_seeds, interval_words
-from waterjar.diagnose.registry import ARROWS, Metric, families
+from waterjar.diagnose.registry import ARROWS, Metric, families, metric_name
 from waterjar.diagnose.registry import metrics as all_metrics
 from waterjar.errors import WaterjarError
 from waterjar.front.sources import Source, measured, names_of
@@ -50,7 +50,7 @@ def summary_table(
     settings: Mapping[str, Any] | None,
 ) -> pd.DataFrame:
     """See `waterjar.summary`."""
-    asked = names_of(metrics)
+    asked = None if metrics is None else [metric_name(word) for word in names_of(metrics) or ()]
     everything = asked == [ALL]
     found = measured(source, None if everything else _to_measure(source, asked), settings=settings)
     _refuse_nothing(found)

@@ -196,6 +196,11 @@ def advance(
         raise WaterjarError(f"epoch={epoch}: it starts at 0, the evaluation before any training")
     visit = _visit(last, name, visit)
     same = last.get("visit") == visit
+    if not same and total_epoch is None and 1 < last.get("total_epoch", 0.0) == epoch - 1:
+        raise WaterjarError(
+            f"epoch={epoch:g} of task '{name}' goes on where the task before ended: epoch counts within the task, from "
+            "1 again (total_epoch follows). If this is its first evaluation after so many epochs, give total_epoch, too"
+        )
     if total_epoch is None:  # epochs of a new task count on from where the one before ended
         total_epoch = epoch + (last["total_epoch"] - last["epoch"] if same else last.get("total_epoch", 0.0))
     if effective_epoch is None:  # stands still while other tasks than the last one are trained

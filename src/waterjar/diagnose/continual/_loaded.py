@@ -38,7 +38,7 @@ class Cell(Loaded):
         about, where = unit.runs[0].attributes, str(unit.runs[0].path)
         expert = load_group(unit, "expert", settings)
         self.curves = read_curves(performance, expert, unit.chance, settings, where)
-        self.task_names = list(about["tasks"])
+        self.task_names, self.seeds = list(about["tasks"]), unit.seeds
         visited = self.curves.tasks
         tasks = np.asarray(visit_labels(visited, len(self.task_names)))
         labels: dict[str, Any] = {
@@ -110,7 +110,7 @@ class Cell(Loaded):
                 said.append(f"ACC and AAA count {', '.join(evaluated)} as evaluated")
         return "; ".join(part for part in said if part)
 
-    def _early_note(self) -> str:
+    def _early_note(self, repeat: int) -> str:
         """Which evaluations at the end of a phase were not made, so that an earlier one of that phase counts."""
         whole, said = self.curves.overall, []
         phases = visit_names([self.task_names[task] for task in self.curves.trained]) or [JOINT]
@@ -118,12 +118,11 @@ class Cell(Loaded):
         for place, name in enumerate(phases):
             there = np.flatnonzero(np.isfinite(whole.epochs[place]))
             if len(there):
-                early = np.isnan(whole.curves[:, place, :, there[-1]]) & np.isfinite(whole.ends[:, place])
-                tasks = [self.task_names[sets[i]] for i in np.flatnonzero(early.any(0))]
+                gone = np.isnan(whole.curves[repeat, place, :, there[-1]]) & np.isfinite(whole.ends[repeat, place])
+                tasks = ", ".join(self.task_names[sets[i]] for i in np.flatnonzero(gone))
                 if tasks:
-                    said.append(
-                        f"not evaluated at the end of {name}: {', '.join(tasks)} (the last evaluation there counts)"
-                    )
+                    seed = f"in seed {self.seeds[repeat]} (the last evaluation there counts)"
+                    said.append(f"not evaluated at the end of {name}: {tasks} {seed}")
         return "; ".join(said)
 
     def close(self, found: Variables) -> Variables:
@@ -139,11 +138,13 @@ class Cell(Loaded):
                 self._order_note(),
                 "where tasks were not trained as declared: what counts",
             ),
-            "early_note": (self._early_note(), "which evaluations at the end of training on a task were not made"),
             "tasks": (", ".join(self.task_names[task] for task in curves.eval_sets), "tasks that averages are over"),
         }
         for name, (text, says) in words.items():
             made[name] = xr.Variable(("repeat",), np.full(repeats, text, object), {"long_name": says})
+        early = np.array([self._early_note(repeat) for repeat in range(repeats)], object)
+        says = "which evaluations at the end of training on a task were not made"
+        made["early_note"] = xr.Variable(("repeat",), early, {"long_name": says})
         about = {"long_name": "number of tasks that averages are over", "units": "1"}
         made["n_tasks"] = xr.Variable(("repeat",), np.full(repeats, len(curves.eval_sets)), about)
         return made

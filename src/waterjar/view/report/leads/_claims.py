@@ -136,6 +136,11 @@ def sure(one: Difference, write: Write = number) -> str:
     return f"{said}, {counted(one.n, 'seed')}"
 
 
+def inside(sentence: str) -> str:
+    """A sentence that follows a comma: one that begins with a word of ours, and no name, begins small."""
+    return sentence[:1].lower() + sentence[1:] if sentence.startswith(("Of ", "Whether ")) else sentence
+
+
 def against(
     found: Sequence[Difference],
     words: tuple[str, str, str],

@@ -1,8 +1,8 @@
 """A metric over training, seed by seed: from where to where it went, and whether that came before accuracy fell.
 
 Half-way is the first snapshot at which a metric has moved by half of what separates its last snapshot from its first
-one; of accuracy (the mean over the tasks trained so far), the first one behind its highest value at which half of what
-it then loses is lost. Both are read at the epochs of the snapshots, so that neither is favoured by a finer grid.
+one; of accuracy, the first one at which half is lost of what earlier tasks have lost at the end, each held against its
+best until its own training ended. Both are read at the epochs of the snapshots, so that neither has the finer grid.
 """
 
 from __future__ import annotations
@@ -108,42 +108,47 @@ def _first(reached: Any, epochs: Floats) -> float:
 
 
 def accuracy_half_lost(model: Model, cell: str, epochs: Floats) -> tuple[Floats, Floats]:
-    """(seed,): the epoch at which accuracy has lost half of what it loses in all, and how much that is.
+    """(seed,): the epoch at which half is lost of what is lost in all, and how much that is.
 
-    NaN where there is no accuracy, or none is lost.
+    NaN where there is no accuracy of earlier tasks, or none is lost.
     """
     steps = model.recorded("performance").get(cell)
     variable = next((name for name in _ACCURACIES if steps is not None and name in steps), None)
     if steps is None or variable is None:
         return np.full(0, np.nan), np.full(0, np.nan)
-    curve = _so_far(steps, variable)
+    lost = _lost_since(steps, variable)
     at = steps["total_epoch"].values.astype(float)
     places = [int(np.flatnonzero(at == epoch)[-1]) for epoch in epochs if (at == epoch).any()]
-    shown, when = curve[:, places], at[places]
-    halves, drops = [], []
-    for row in shown:
-        known = np.isfinite(row)
-        if known.sum() < 2:
-            halves.append(math.nan)
-            drops.append(math.nan)
-            continue
-        peak = int(np.nanargmax(row))
-        drop = float(row[peak] - row[known][-1])
-        fallen = np.nan_to_num(row, nan=math.inf) <= row[peak] - drop / 2
-        fallen[: peak + 1] = False
-        drops.append(drop)
-        halves.append(_first(fallen, when) if drop > 0 else math.nan)
-    return np.array(halves), np.array(drops)
+    shown, when = lost[:, places], at[places]
+    ends = np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else math.nan for row in shown])
+    halves = [
+        _first(np.nan_to_num(row, nan=-math.inf) >= end / 2, when) if end > 0 else math.nan
+        for row, end in zip(shown, ends, strict=True)
+    ]
+    return np.array(halves), ends
 
 
-def _so_far(steps: xr.Dataset, variable: str) -> Floats:
-    """(repeat, step): mean over the evaluation sets of the tasks trained so far; over all where none has a task."""
+def _lost_since(steps: xr.Dataset, variable: str) -> Floats:
+    """(repeat, step): what tasks have lost since their own training ended, mean over all but the last one.
+
+    Each is held against its best until then, and has lost nothing before. NaN without tasks, and without an evaluation.
+    """
     values = steps[variable].transpose("repeat", "eval_set", "step").values.astype(float)
     index, own = steps["train_task_index"].values, steps["eval_task"].values
-    seen = np.array([np.isin(own, index[: i + 1]) & (own >= 0) for i in range(len(index))]).T
-    seen |= ~seen.any(axis=0)  # joint training, or sets of no task: all count
-    counted = np.where(seen, values, 0.0).sum(axis=1)
-    mean: Floats = counted / seen.sum(axis=0)
+    parts = []
+    for place, task in enumerate(own):
+        trained = np.flatnonzero(index == task) if task >= 0 else np.empty(0, int)
+        if not trained.size or trained[-1] == len(index) - 1:
+            continue
+        until = trained[-1] + 1
+        before = values[:, place, :until]
+        best = np.where(np.isfinite(before), before, -np.inf).max(axis=1, keepdims=True)
+        lost = np.where(np.isfinite(best), best - values[:, place], np.nan)
+        lost[:, :until] = 0.0
+        parts.append(lost)
+    if not parts:
+        return np.full((len(values), len(index)), np.nan)
+    mean: Floats = np.mean(parts, axis=0)
     return mean
 
 

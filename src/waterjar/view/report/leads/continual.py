@@ -9,6 +9,7 @@ from waterjar.view.report.leads._claims import (
     Mean,
     against,
     differences_of,
+    inside,
     means_of,
     row,
     seeds_of,
@@ -94,7 +95,7 @@ def _ending(model: Model) -> str:
         words = f"has a {ends[0]} {what} than", f"has a {ends[1]} {what} than", f"has {what}"
         many = f"have a {ends[0]} {what}", f"have a {ends[1]} {what}"
         said = against(found, words, lower_is_better=losses, plural=many)
-        return f"{where}, {said.replace('Of ', 'of ', 1) if said.startswith('Of ') else said}"
+        return f"{where}, {inside(said)}"
     lines = means_of(model, _ENDING)
     if not lines:
         return ""

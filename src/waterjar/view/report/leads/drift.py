@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from waterjar.view.report.leads._claims import FEW, Mean, means_of, row, seeds_of, written
+import numpy as np
+
+from waterjar.diagnose.over_seeds import over_seeds
+from waterjar.diagnose.registry import find_metric
+from waterjar.view.report.leads._claims import FEW, Mean, means_of, moved, row, seeds_of, written
 from waterjar.view.report.leads._learned import nobody_learned
 from waterjar.view.report.model import Model
+from waterjar.view.results import by_cell
 
 TITLE = "Representation"
 ORDER = 35
-_GONE, _UNREAD, _SIMILAR = "probe_forgetting", "unread_forgetting", "cka"
+_GONE, _UNREAD, _SIMILAR, _PROBE = "probe_forgetting", "unread_forgetting", "cka", "probe_accuracy"
 
 
 def sentences(model: Model) -> list[str]:
@@ -19,6 +24,11 @@ def sentences(model: Model) -> list[str]:
 
 
 def _lost(model: Model) -> str:
+    """What a readout has lost beside what a fresh probe of each task has lost.
+
+    A probe only tells a task's own classes apart, which untrained features may allow, too: that something is still
+    there is only said where the probe is surely better than before any training.
+    """
     gone = {one.cell: one for one in means_of(model, _GONE)}
     unread = {one.cell: one for one in means_of(model, _UNREAD)}
     both = [cell for cell in unread if cell in gone and unread[cell].n > 1]
@@ -26,24 +36,49 @@ def _lost(model: Model) -> str:
     if not both:
         return ""
     if not hidden:
-        return (
-            "No learner is shown to keep knowledge that its readout does not use (a fresh linear probe finds no more)."
-        )
+        return "No learner is shown to lose more with its own readout than a linear probe does that is fitted afresh."
     shown = sorted(hidden, key=lambda cell: -unread[cell].mean)[:FEW]
-    told = [
-        f"{cell}: a fresh linear probe on its features finds {written(unread[cell])} of the accuracy that its own "
-        f"readout has lost on earlier tasks; {_rest(gone[cell])}"
-        for cell in shown
-    ]
+    told = [_still_there(model, cell, unread[cell], gone[cell]) for cell in shown]
     more = f" So it is in {len(hidden) - len(shown)} more of {len(both)} learners." if len(hidden) > len(shown) else ""
     seeds = seeds_of([unread[cell] for cell in shown])
-    return f"Much of what was forgotten is still there, and unread. {'; '.join(told)} ({seeds}).{more}"
+    return (
+        "A linear probe is fitted afresh at every snapshot to tell each task's own classes apart, which is easier than "
+        f"what the readout does. {'; '.join(told)} ({seeds}).{more}"
+    )
 
 
-def _rest(one: Mean) -> str:
-    if one.low > 0:
-        return f"{written(one)} is gone from them"
-    return f"that any is gone from them is not shown ({written(one)})"
+def _still_there(model: Model, cell: str, unread: Mean, gone: Mean) -> str:
+    lost = f"lost {written(gone)}" if gone.low > 0 else f"is not shown to have lost anything ({written(gone)})"
+    said = f"In {cell} it {lost} on earlier tasks, and the readout {written(unread)} more than it"
+    ends = _probe_ends(model, cell)
+    if ends is None:
+        return said
+    begin, end, sign = ends
+    verdict = "so that what training left can still be read" if sign > 0 else "so that training may have left nothing"
+    return f"{said}; its accuracy is {written(end)} at the end and was {written(begin)} before any training, {verdict}"
+
+
+def _probe_ends(model: Model, cell: str) -> tuple[Mean, Mean, int] | None:
+    """The probe's accuracy before any training and at the end, mean over layers and tasks, and which way it moved."""
+    for name, one in by_cell(model.diagnosis.results["drift"]):
+        if name != cell or _PROBE not in one or not (one["total_epoch"].values[:1] == 0).all():
+            continue
+        values = one[_PROBE].transpose("repeat", "snapshot", ...).values.astype(float)
+        values = values.reshape(*values.shape[:2], -1)
+        known = np.isfinite(values).all(axis=(0, 1))
+        if not known.any() or values.shape[1] < 2:
+            return None
+        first, last = (values[:, place, known].mean(axis=1) for place in (0, -1))
+        level = model.diagnosis.confidence("drift")
+        bounding = find_metric(_PROBE).bounding
+        begin, end = (over_seeds(part, None, level, **bounding) for part in (first, last))
+        _, sign = moved(first.tolist(), last.tolist(), level)
+        return (
+            Mean(cell, begin.mean, begin.low, begin.high, begin.n),
+            Mean(cell, end.mean, end.low, end.high, end.n),
+            sign,
+        )
+    return None
 
 
 def _moved(model: Model) -> str:

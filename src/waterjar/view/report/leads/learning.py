@@ -7,7 +7,9 @@ compared with the baseline's, seed by seed.
 from __future__ import annotations
 
 from waterjar.view.report.ends import Ends, ends_of
-from waterjar.view.report.leads._claims import FEW, against, row, seeds_of, written
+from waterjar.view.report.leads._claims import FEW, against, inside, row, seeds_of, written
+from waterjar.view.report.leads._learned import nobody_learned
+from waterjar.view.report.leads.continual import sentences as of_tasks
 from waterjar.view.report.model import Model
 
 TITLE = "Learning"
@@ -16,7 +18,7 @@ ORDER = 22
 
 def sentences(model: Model) -> list[str]:
     """The end of training on the first evaluation set, and how many of the others say the same."""
-    if "continual" in model.diagnosis.results or "rigidity" in model.diagnosis.results:
+    if "rigidity" in model.diagnosis.results or nobody_learned(model) or of_tasks(model):
         return []
     found = ends_of(model)
     if not found:
@@ -32,7 +34,7 @@ def _sentence(ends: Ends) -> str:
         words = (f"has {best} {what} than", f"has {worse} {what} than", f"has {what}")
         plural = (f"have {best} {what}", f"have {worse} {what}")
         said = against(ends.differences, words, lower_is_better=lower, plural=plural)
-        return f"At the end of training, {said.replace('Of ', 'of ', 1) if said.startswith('Of ') else said}"
+        return f"At the end of training, {inside(said)}"
     if len(ends.means) > FEW:
         ordered = sorted(ends.means, key=lambda one: one.mean)
         told = " to ".join(f"{written(one)} ({one.cell})" for one in (ordered[0], ordered[-1]))

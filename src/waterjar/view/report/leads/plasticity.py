@@ -99,11 +99,14 @@ def _courses(model: Model, metric: str, cells: list[str]) -> dict[str, Course]:
 def _words(name: str, one: Course) -> str:
     """One metric of one learner, from begin to end."""
     start = "at the start" if one.first_epoch == 0 else f"at epoch {one.first_epoch:g}"
-    unsure = "" if one.sign or one.end.n == 1 else "; a change that these seeds do not settle"
+    stays = one.begin.mean == one.end.mean
+    unsure = "" if one.sign or stays or one.end.n == 1 else "; a change that these seeds do not settle"
     if name == DORMANT:
         layer = f"the units of layer {one.layer}" if one.layer else "units"
         return f"{percent(one.end)} of {layer} are dormant at the end ({percent(one.begin)} {start}{unsure})"
     what = "effective rank" if name == RANK else "the norm of features"
+    if stays:
+        return f"{what} stays at {written(one.end)}"
     verb = {1: "rose", -1: "fell", 0: "went"}[one.sign]
     return f"{what} {verb} from {written(one.begin)} to {written(one.end)}{unsure.replace(';', ',')}"
 

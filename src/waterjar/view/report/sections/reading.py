@@ -20,7 +20,7 @@ _FOLDER = "pictures"
 _MOST, _LARGEST = 8, 256_000
 """Pictures that are shown, and bytes of each."""
 _PNG = b"\x89PNG\r\n\x1a\n"
-_ABOUT = {"plasticity": ("dormant_units", "effective_rank"), "drift": ("probe_accuracy",)}
+_ABOUT = {"continual": ("forgetting",), "plasticity": ("dormant_units", "effective_rank"), "drift": ("probe_accuracy",)}
 """Family -> the metrics that its words are about; of others, any."""
 _WORDS = {
     "continual": (
@@ -36,8 +36,8 @@ _WORDS = {
     ),
     "drift": (
         "Representation",
-        "what a layer makes of an input. A fresh linear probe asks whether a task can still be read from it: what the "
-        "probe finds and the network's own readout does not is unread, and not gone.",
+        "what a layer makes of an input. A fresh linear probe asks whether a task's own classes can still be told "
+        "apart by it. Untrained features may allow that, too: what counts is how much better it became by training.",
     ),
     "geometry": ("Untangling", "how easily a plane parts the classes in a layer's space: capacity, higher is easier."),
     "collective": (
