@@ -107,6 +107,13 @@ def test_a_counter_of_epochs_that_runs_on(tmp_path: Path) -> None:
         recorder.log(train_task="b", epoch=4, total_epoch=7, performance={"accuracy": [0.5, 0.0]})
 
 
+def test_one_seed_recorded_twice_is_no_second_seed(record: Record, tmp_path: Path) -> None:
+    (record("naive", 0)).rename(tmp_path / "study" / "naive-again")
+    record("naive", 0)
+    with pytest.raises(wj.WaterjarError, match="seed 0 is in naive-0 and in naive-again: a cell has each seed once"):
+        study(tmp_path).measure(only=["plasticity"])
+
+
 def test_a_symbol_is_a_name(record: Record, tmp_path: Path) -> None:
     record("naive", 0)
     assert study(tmp_path).summary(["ACC", "forgetting"]).shape == (2, 1)

@@ -24,6 +24,7 @@ from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
 from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.cells import method_of
 from waterjar.run.index import entry_of
+from waterjar.run.join import check_seeds
 from waterjar.run.reader import Run
 from waterjar.run.study import Study, load_runs
 
@@ -205,12 +206,15 @@ def units_of(
     able = [entry for entry in study.entries if has_groups(runs[entry.name], family.needs)]
     if not able:
         raise WaterjarError(f"no run has recorded {_words(family.needs)}")
+    cells_of_able = Study(study.path, able).cells
+    for entries in cells_of_able.values():  # the same network twice is no second seed
+        check_seeds({entry.name: entry.seeds for entry in entries})
     how = pieces or PieceRunner()
     if family.scope == "run":
         return [Unit(entry.name, (runs[entry.name],), "", pieces=how) for entry in able]
     names = study.cell_names
     cells: dict[str, Unit] = {}
-    for cell, entries in Study(study.path, able).cells.items():
+    for cell, entries in cells_of_able.items():
         own = tuple(runs[entry.name] for entry in entries)
         cells[cell] = Unit(cell, own, names[cell], pieces=how, kept={} if family.compared else None)
     if not family.compared:

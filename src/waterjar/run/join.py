@@ -39,7 +39,7 @@ def join(
     reason says which of the two. Errors name runs as they are `called`. `ends` are the last steps of runs that did not
     end with their last row: what is missing up to there was not recorded.
     """
-    _check_seeds(seeds)
+    check_seeds(seeds)
     shown = {run: (called or {}).get(run, run) for run in parts}
     dim = next((d for d in ("step", "snapshot") if any(d in arrays for arrays in parts.values())), "")
     labels = _shared_labels(parts, dim, shown) if dim else np.empty(0)
@@ -97,7 +97,8 @@ def _of_run(arrays: Arrays, name: str, dim: str) -> Arrays:
     return wide | {key: arrays[key] for key in (dim,) if key in arrays}
 
 
-def _check_seeds(seeds: dict[str, list[int]]) -> None:
+def check_seeds(seeds: dict[str, list[int]]) -> None:
+    """Refuse a seed that two runs of a cell have."""
     owner: dict[int, str] = {}
     for run, numbers in seeds.items():
         for seed in numbers:

@@ -43,7 +43,7 @@ def _lost(model: Model) -> str:
     seeds = seeds_of([unread[cell] for cell in shown])
     return (
         "A linear probe is fitted afresh at every snapshot to tell each task's own classes apart, which is easier than "
-        f"what the readout does. {'; '.join(told)} ({seeds}).{more}"
+        f"what the readout does. {'. '.join(told)} ({seeds}).{more}"
     )
 
 
