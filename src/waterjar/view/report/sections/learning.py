@@ -38,6 +38,17 @@ class _Shown(NamedTuple):
         return {"variable": self.quantity.variable, **group, **({"eval_sets": self.sets} if self.sets else {})}
 
     @property
+    def word(self) -> str:
+        """As a title names it."""
+        return self.quantity.variable.replace("_", " ") if self.sets else self.quantity.words
+
+    @property
+    def label(self) -> str:
+        """The same with its units, and which way is better."""
+        units = "" if self.quantity.units in ("1", "") else f" ({self.quantity.units})"
+        return f"{self.word}{units}{_ARROWS.get(self.quantity.direction, '')}"
+
+    @property
     def name(self) -> str:
         """Unique in a report."""
         return f"learning_curves_{self.quantity.group}_{self.quantity.variable}"
@@ -45,10 +56,31 @@ class _Shown(NamedTuple):
 
 def blocks(model: Model) -> list[Block]:
     """A chart per quantity, a panel per evaluation set: what was evaluated, then training; and where it ended."""
+    about = figures.describe("learning_curves")
     made: list[Block] = []
     for one in _wanted(model):
-        chart = _chart(model, one, first=not made)
-        made += [] if chart is None else [chart]
+        frame = model.figure_data("learning_curves", **one.settings)
+        if frame.empty:  # some runs lack a set that others have
+            continue
+        word, first = one.word, not made
+        titles = {name: escape(shorten(name, 34)) if name else escape(word) for name in frame["eval_set"].unique()}
+        left = len(_sets(model, one.quantity)) - len(one.sets)
+        more = f" Shown are {len(one.sets)} of {len(one.sets) + left} evaluation sets." if left > 0 and one.sets else ""
+        ends = last_values(frame, "eval_set", _OVER).replace("Last values. : ", "Last values. ")
+        panels = "one panel per evaluation set" if one.sets else "over training"
+        made.append(
+            Chart(
+                name="learning_curves" if first else one.name,
+                title=about.title if first else f"{about.title}: {word}",
+                panels=panels_over(frame, "eval_set", model.keys, over=_OVER, titles=titles, y=one.label),
+                frame=frame,
+                caption=f"{about.caption if first else 'As above: ' + word + ' over epochs.'}{more}",
+                alt=f"Lines of {word} over epochs, {panels}. {ends}",
+                keys=tuple(model.keys.values()),
+                figure="learning_curves",
+                settings=one.settings,
+            )
+        )
     return [*made, *_ends(model)]
 
 
@@ -64,33 +96,6 @@ def _wanted(model: Model) -> list[_Shown]:
         sets = [one.eval_set for one in several if one.eval_set]
         shown.append(_Shown(several[0], [name for name in _FIRST if name in sets] or sets[:_MOST]))
     return shown
-
-
-def _chart(model: Model, one: _Shown, *, first: bool) -> Chart | None:
-    frame = model.figure_data("learning_curves", **one.settings)
-    if frame.empty:  # some runs lack a set that others have
-        return None
-    about = figures.describe("learning_curves")
-    quantity = one.quantity
-    word = quantity.variable.replace("_", " ") if one.sets else quantity.words
-    units = "" if quantity.units in ("1", "") else f" ({quantity.units})"
-    label = f"{word}{units}{_ARROWS.get(quantity.direction, '')}"
-    titles = {name: escape(shorten(name, 34)) if name else escape(word) for name in frame["eval_set"].unique()}
-    left = len(model.recorded(quantity.group)) and len(_sets(model, quantity)) - len(one.sets)
-    more = f" Shown are {len(one.sets)} of {len(one.sets) + left} evaluation sets." if left > 0 and one.sets else ""
-    ends = last_values(frame, "eval_set", _OVER).replace("Last values. : ", "Last values. ")
-    panels = "one panel per evaluation set" if one.sets else "over training"
-    return Chart(
-        name="learning_curves" if first else one.name,
-        title=about.title if first else f"{about.title}: {word}",
-        panels=panels_over(frame, "eval_set", model.keys, over=_OVER, titles=titles, y=label),
-        frame=frame,
-        caption=f"{about.caption if first else 'As above: ' + word + ' over epochs.'}{more}",
-        alt=f"Lines of {word} over epochs, {panels}. {ends}",
-        keys=tuple(model.keys.values()),
-        figure="learning_curves",
-        settings=one.settings,
-    )
 
 
 def _sets(model: Model, quantity: Quantity) -> set[str]:
