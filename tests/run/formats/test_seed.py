@@ -120,7 +120,7 @@ class TestExport:
             recorder.once("probe_samples", task_class=[[[0, 1], [2, 3]]], sample_index=np.zeros((1, 2, 3), int))
             for step, task in enumerate([0, 0, 1, 1]):
                 recorder.log(
-                    epoch=step + 1, train_task=task,
+                    epoch=1 + step % 2, train_task=task,
                     performance={"accuracy": {"a": 0.5, "b": 0.5}, "macro_accuracy": {"a": 1.0}},
                     expert={"accuracy": [0.1, 0.2, 0.3]}, train={"gradient_norm": 1.0}, resources={"seconds": 1.0},
                     snapshot={"features": {"x": np.ones((2, 3, 4))}} if step else None,
