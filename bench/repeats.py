@@ -32,11 +32,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from waterjar.lab.binary.cohort import traced
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.engines import stacks
+from waterjar.lab.binary.learner import Batch, Learner, first_network
 from waterjar.lab.binary.pixels import Pixels
-from waterjar.lab.binary.pupil import Pupil, Shown, first_network
+from waterjar.lab.binary.repeat_group import traced
 from waterjar.lab.binary.weights import aligned_rows
 
 BATCH, SIDE, RATE = 128, 28, 0.01
@@ -72,7 +72,7 @@ def images_of(job: Job) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 
 def ours(job: Job, lap: Callable[[float], None]) -> None:
-    """`Pupil.observe`, as the cohorts of either engine call it."""
+    """`Learner.observe`, as the groups of either engine call it."""
     config = config_of(job)
     images, labels = images_of(job)
     inputs, targets = torch.from_numpy(images).movedim(-1, -3), torch.from_numpy(labels)
@@ -82,10 +82,10 @@ def ours(job: Job, lap: Callable[[float], None]) -> None:
     size = sum(parameter.numel() for parameter in structure.parameters())
     space = aligned_rows(job.repeats, size, torch.device("cpu"))
 
-    def crew(groups: list[slice]) -> list[tuple[Pupil, Shown]]:
+    def crew(groups: list[slice]) -> list[tuple[Learner, Batch]]:
         return [
             (
-                Pupil(
+                Learner(
                     config,
                     structure,
                     pixels,
@@ -95,23 +95,23 @@ def ours(job: Job, lap: Callable[[float], None]) -> None:
                     device=torch.device("cpu"),
                     space=space[: some.stop - some.start],
                 ),
-                Shown(inputs[some], rows[some], labels[some], targets[some]),
+                Batch(inputs[some], rows[some], labels[some], targets[some]),
             )
             for some in groups
         ]
 
-    def train(pupils: list[tuple[Pupil, Shown]], steps: int) -> float:
+    def train(learners: list[tuple[Learner, Batch]], steps: int) -> float:
         told = []
-        for pupil, shown in pupils:  # as the trainer does: several batches of one repeat, then of the next
-            seen = [(pupil.observe(shown, 0, 0, batch), shown.labels) for batch in range(steps)]
+        for learner, shown in learners:  # as the trainer does: several batches of one repeat, then of the next
+            seen = [(learner.observe(shown, 0, 0, batch), shown.labels) for batch in range(steps)]
             told.append(traced(seen)[-1])
         return float(np.concatenate(told)[:, 0].mean()) / BATCH
 
     def seconds(groups: list[slice]) -> float:
-        pupils = crew(groups)
-        train(pupils, 1)
+        learners = crew(groups)
+        train(learners, 1)
         began = time.process_time()
-        train(pupils, job.steps)
+        train(learners, job.steps)
         return time.process_time() - began
 
     engines = {
@@ -121,11 +121,11 @@ def ours(job: Job, lap: Callable[[float], None]) -> None:
     tried = {name: min(seconds(groups) for _ in range(3)) for name, groups in engines.items()}
     best = min(tried, key=lambda name: tried[name])
     print(f"{job.network}, R = {job.repeats}: ours is {best}", file=sys.stderr, flush=True)
-    pupils = crew(engines[best])
-    loss = train(pupils, job.steps)
+    learners = crew(engines[best])
+    loss = train(learners, job.steps)
     while True:
         lap(loss)
-        loss = train(pupils, job.steps)
+        loss = train(learners, job.steps)
 
 
 def jax_vmap(job: Job, lap: Callable[[float], None]) -> None:

@@ -38,15 +38,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from waterjar.lab import data, networks
+from waterjar.lab import data, loop, networks
 from waterjar.lab.augmentation import CROP_FLIP
 from waterjar.lab.config import Augmentation, RunConfig, Tasks, Training
 from waterjar.lab.data import ImageData
-from waterjar.lab.evaluation import EVAL_SETS, Tally, evaluation_sets
+from waterjar.lab.einstellung import Einstellung, run_id_of
+from waterjar.lab.evaluation import Tally, evaluation_sets
 from waterjar.lab.scenarios import Epoch
-from waterjar.lab.tasks import TASKS, arrange
-from waterjar.lab.trainer import Trainer
-from waterjar.run.recorder import Recorder
+from waterjar.lab.tasks import arrange
 
 BATCH, EVAL_BATCH, RATE = 32, 250, 0.01
 CIFAR = Path(__file__).resolve().parents[1] / "../shared/data/cifar100_12super.npz"
@@ -76,9 +75,9 @@ Contestant = Callable[[Job, Callable[[], None]], None]
 
 
 def ours(job: Job, lap: Callable[[], None]) -> None:
-    """The trainer, with a stop after each evaluation."""
+    """The training loop, with a stop after each evaluation."""
 
-    class Paced(Trainer):
+    class Paced(Einstellung):
         def evaluate(self) -> dict[str, Tally]:
             tallies = super().evaluate()
             lap()
@@ -86,29 +85,24 @@ def ours(job: Job, lap: Callable[[], None]) -> None:
 
     config, images = job.config, data.from_cache(job.cache)
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Paced(config, images, device="cpu", checkpoints=Path(folder, "checkpoints"), every=60.0)
-        names = trainer.experiment.class_names
-        with Recorder(
+        loop.train(
+            lambda _: Paced(config, images, device="cpu", checkpoints=Path(folder, "checkpoints")),
             Path(folder, "run"),
-            config.to_plain(),
-            seeds=[config.seed],
-            eval_sets=EVAL_SETS,
-            tasks=TASKS,
-            classes=names,
-            summary=False,
-        ) as recorder:
-            trainer.go(recorder)
+            run_id=run_id_of(config, images.fingerprint),
+            checkpoints=Path(folder, "checkpoints"),
+            device="cpu",
+        )
 
 
 def our_batches(job: Job, lap: Callable[[], None]) -> None:
-    """The trainer's inner loop alone."""
-    trainer = Trainer(job.config, data.from_cache(job.cache), device="cpu", checkpoints=Path(), every=60.0)
-    trainer.learner.begin_task(1)
+    """The inner loop alone."""
+    made = Einstellung(job.config, data.from_cache(job.cache), device="cpu", checkpoints=Path())
+    made.learner.begin_task(1)
     for number in range(sys.maxsize):
         lap()
-        epoch = Epoch(trainer.experiment, trainer.config, trainer.phases[0], number, trainer.scale)
+        epoch = Epoch(made.tasks, made.config, made.phases[0], number, made.scale)
         for place in range(len(epoch.bounds)):
-            trainer.learner.observe(*epoch.batch(place)[:2])
+            made.learner.observe(*epoch.batch(place)[:2])
 
 
 class Given(NamedTuple):

@@ -55,6 +55,25 @@ def test_learning_time_is_measured_of_every_seed(place: tuple[Path, str]) -> Non
     assert all(0 < float(one["value"]) < 10 for one in found)
 
 
+def test_returns_have_a_difference_a_p_and_an_effect_size(place: tuple[Path, str]) -> None:
+    last: dict[str, list[float]] = {"ppo": [], "a2c": []}
+    for method, values in last.items():
+        for seed in range(5):
+            run = waterjar.open_run(place[0] / "returns" / f"{method}-{seed}")
+            values.append(float(run["monitor"]["return"].values[-1, 0]))
+    _, row = waterjar.compare(place[0] / "returns", "return", baseline="a2c").to_dict("records")
+    assert row["cell"] == "ppo" and row["difference"] == pytest.approx(np.mean(last["ppo"]) - np.mean(last["a2c"]))
+    assert row["p"] == pytest.approx(ttest_rel(last["ppo"], last["a2c"]).pvalue)
+    assert np.isfinite(row["effect"]) and 0 <= row["improvement"] <= 1
+
+
+def test_one_picture_is_one_figure(place: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(place[0])
+    result = CliRunner().invoke(app, ["compare", "returns"])
+    assert "\n1 figure in " in result.output, result.output
+
+
 @pytest.mark.parametrize("command", [one for one in COMMANDS if not one.startswith(("plot", "report"))])
 def test_the_commands_work(place: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.chdir(place[0])

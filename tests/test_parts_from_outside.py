@@ -168,7 +168,7 @@ class TestTraining:
     @pytest.mark.slow
     def test_workers_of_a_study_have_them_too(self, tmp_path: Path) -> None:
         (tmp_path / "study.yaml").write_text(EINSTELLUNG)
-        call = [sys.executable, "-m", "waterjar.cli.main", "run", "study.yaml", "--workers", "2"]
+        call = [sys.executable, "-m", "waterjar", "run", "study.yaml", "--workers", "2"]
         done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "study" / "figures" / "last_accuracy.png").is_file()

@@ -43,14 +43,25 @@ def given_as(name: str, value: object = "...", *, option: bool = False) -> str:
 
     `option` says that it is an option of its own.
 
-    >>> print(given_as("eval_sets", "[...]"))
-    --set eval_sets=[...] (Python: eval_sets=[...])
-    >>> print(given_as("checkpoint", "last"))
-    --set checkpoint=last (Python: checkpoint='last')
+    >>> print(given_as("splits", "[...]"))
+    --set splits=[...] (Python: splits=[...])
     """
     said = f"--{name} {value}" if option else f"--set {name}={value}"
-    is_word = isinstance(value, str) and value.isidentifier() and value.islower()
-    return f"{said} (Python: {name}={value!r})" if is_word else f"{said} (Python: {name}={value})"
+    return f"{said} (Python: {name}={_code(value)})"
+
+
+def setting_as(name: str, value: object = "...") -> str:
+    """How a setting of what is measured is given; several families may have one of that name, so it has its family's.
+
+    >>> print(setting_as("rigidity.checkpoint", "last"))
+    --set rigidity.checkpoint=last (Python: settings={"rigidity.checkpoint": 'last'})
+    """
+    return f'--set {name}={value} (Python: settings={{"{name}": {_code(value)}}})'
+
+
+def _code(value: object) -> str:
+    """A value as Python has it; text that is no plain word stands for a value, and is left as it is."""
+    return repr(value) if isinstance(value, str) and value.isidentifier() and value.islower() else str(value)
 
 
 def unknown_name(what: str, value: object, options: Iterable[object], hint: str = "") -> WaterjarError:
@@ -62,10 +73,10 @@ def unknown_name(what: str, value: object, options: Iterable[object], hint: str 
     known, value = [str(option) for option in options], brief(value)
     near = [name for name in known if name.lower() == value.lower()][:1]
     near = near or difflib.get_close_matches(value, known, n=1, cutoff=0.5)
-    guess = f" did you mean '{near[0]}'?" if near else ""
+    guess = f": did you mean '{near[0]}'?" if near else "."
     listing = ", ".join(f"'{name}'" for name in known) or "none"
     tail = f". {hint}" if hint else ""
-    return WaterjarError(f"{what} '{value}' is unknown:{guess} Known: {listing}{tail}")
+    return WaterjarError(f"{what} '{value}' is unknown{guess} Known: {listing}{tail}")
 
 
 def missing_extra(package: str, extra: str, purpose: str) -> WaterjarError:

@@ -28,8 +28,9 @@ import xarray as xr
 import waterjar
 from before.frozen import FAMILIES, MEASURED_HERE, STUDIES, cases, load, unpack
 from waterjar.diagnose.registry import families, find_metric
-from waterjar.diagnose.result import INSIDE_CONE, NOT_UNIQUE
+from waterjar.diagnose.result import INSIDE_CONE, NOT_ASKED, NOT_RECORDED, NOT_UNIQUE, ONE_TASK, UNDEFINED
 from waterjar.diagnose.study import Diagnosis, diagnose
+from waterjar.run.schema import REASONS
 
 _CELLS = {"cell": "cell_id", "name": "cell"}
 """Cells go by their names since; the hash stands beside. Of variables and of the table's columns."""
@@ -70,6 +71,9 @@ CHANGED: dict[str, str] = {
 }
 """What is another now on purpose -> why: `family/variable`, `study/family/variable`, `table/column`; `*` is any metric
 whose range has a finite end and that is no difference to a baseline. Of all others these bounds are what they were."""
+
+TRUER = {ONE_TASK: UNDEFINED, NOT_ASKED: NOT_RECORDED}
+"""Reasons that say more than those of before did -> what was said then, of the very same missing values."""
 
 EXACT = 1e-12
 ROUNDED = {"drift": 1e-8, "geometry": 1e-8, "plasticity": 1e-8}
@@ -187,11 +191,21 @@ def differences(frozen: Before, start: str, result: xr.Dataset) -> Iterator[str]
             was = frozen.arrays.get(key, about.get("values"))
             codes = result.get(name if name.endswith("_reason") else f"{name}_reason", xr.DataArray(0))
             chosen = np.broadcast_to(np.isin(codes.values, (INSIDE_CONE, NOT_UNIQUE)), item.shape)
-            yield from changed_values(key, was, item.values, tolerance(family, old), chosen)
+            yield from changed_values(key, was, as_before(name, item.values), tolerance(family, old), chosen)
         reasons = f"{name}_reason"
         known_now = result[reasons].values if reasons in result.variables else np.zeros(0)
         if f"{key}_reason" not in variables and not np.isin(known_now, (0, INSIDE_CONE, NOT_UNIQUE)).all():
             yield f"{key}: nothing was missing, now something is: {reasons}"
+
+
+def as_before(name: str, values: np.ndarray) -> np.ndarray:
+    """Reasons as they were told before; anything else as it is."""
+    if not name.endswith("_reason"):
+        return values
+    told = values.copy()
+    for now, was in TRUER.items():
+        told[values == now] = was
+    return told
 
 
 def changed_on_purpose(family: str, variable: str) -> bool:
@@ -232,6 +246,8 @@ def changed_values(key: str, old: Any, new: np.ndarray, within: Any, chosen: Any
 
 def changed_rows(what: str, csv: str, table: pd.DataFrame, keys: list[str]) -> list[str]:
     """What differs in the rows and columns that a table had, both read from CSV."""
+    told = {REASONS[now]: REASONS[was] for now, was in TRUER.items()}
+    table = table.assign(**{key: table[key].replace(told, regex=True) for key in ("reason", "missing") if key in table})
     old, new = (pd.read_csv(io.StringIO(text)).set_index(keys) for text in (csv, table.to_csv(index=False)))
     gone = [f"no row {row} any more" for row in old.index.difference(new.index)]
     gone += [f"no column '{column}' any more" for column in old.columns.difference(new.columns)]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -92,11 +95,50 @@ def test_pickles_are_not_opened(study: Path, tmp_path: Path) -> None:
 def test_damage_is_told_and_can_be_taken_away(study: Path) -> None:
     run(f"annotate {study / 'm-0'} --chance 0.5")
     (study / "m-0" / FILE).write_bytes(b"{}")
-    assert "annotations.json is damaged" in run(f"verify {study}")  # and the seal holds
+    verified = CliRunner().invoke(app, ["verify", str(study), "--json"])  # its seal holds all the same
+    assert verified.exit_code == 1 and "annotations.json is damaged" in verified.output
+    assert {one["state"] for one in json.loads(verified.output)} == {"sealed"}
     with pytest.raises(WaterjarError, match="annotations.json is damaged"):
         run(f"show {study / 'm-0'}")
     assert "has no annotations any more" in run(f"annotate {study / 'm-0'} --remove all")
     assert "m-0" in run(f"show {study / 'm-0'}")
+
+
+def _folder(place: Path) -> None:
+    place.mkdir(parents=True)
+    (place / "x").touch()
+
+
+def _pipe(place: Path) -> None:
+    place.parent.mkdir(exist_ok=True)
+    os.mkfifo(place)
+
+
+@pytest.mark.parametrize(("make", "words"), [(_folder, "Is a directory"), (_pipe, "it is not a regular file")])
+@pytest.mark.parametrize("of", ["m-0", ""])
+def test_what_is_no_file_is_one_error_and_is_taken_away(
+    study: Path, make: Callable[[Path], None], words: str, of: str
+) -> None:
+    make(study / of / FILE)
+    place = study / of
+    said = rf"annotations.json is damaged: {words}. 'waterjar annotate {place} --remove all' takes it away$"
+    for command in (f"show {study / 'm-0'}", f"diagnose {study / 'm-0'}", f"annotate {place} --chance 0.5"):
+        with pytest.raises(WaterjarError, match=said):
+            run(command)
+    verified = CliRunner().invoke(app, ["verify", str(study), "--json"])
+    assert {one["state"] for one in json.loads(verified.output)} == {"sealed"} and verified.exit_code == 1
+    assert "has no annotations any more" in run(f"annotate {place} --remove all")
+    assert not (study / of / FILE).exists() and "m-0" in run(f"show {study / 'm-0'}")
+
+
+def test_a_report_goes_on_with_the_other_runs(study: Path) -> None:
+    pytest.importorskip("matplotlib")
+    run(f"annotate {study / 'm-0'} --chance 0.5")
+    (study / "m-0" / FILE).write_bytes(b"{}")
+    run(f"report {study} --format markdown --out {study / 'report.md'}")
+    page = (study / "report.md").read_text()
+    assert "1 run left out for annotations that cannot be read (m-0)" in page and "1 run: " in page
+    assert "m-0 (misannotated)" in page and "damaged)" not in page
 
 
 def test_nothing_is_made_where_there_is_no_study(tmp_path: Path) -> None:
@@ -104,3 +146,20 @@ def test_nothing_is_made_where_there_is_no_study(tmp_path: Path) -> None:
         with pytest.raises(WaterjarError):
             run(f"annotate {place} --chance 0.5")
         assert not (place / FILE).exists()
+
+
+def test_damaged_annotations_take_their_run_alone(study: Path) -> None:
+    waterjar.open_study(study).annotate(eval_task={"a": "A", "b": "B"}, classes=["x", "y"])
+    (study / "m-1" / FILE).write_text("{}")
+    said = "m-1 is left out: .*m-1/.waterjar/annotations.json is damaged"
+    table = waterjar.summary(study, "ACC", numbers=True)
+    assert table["m"]["n"].tolist() == [1]
+    for command in ("diagnose {} --only ACC", "compare {} --metrics ACC --no-figures"):
+        assert re.search(said, " ".join(run(command.format(study)).split())), command
+    result = CliRunner().invoke(app, ["verify", str(study)])
+    assert result.exit_code == 1 and "annotations.json is damaged" in result.output
+    listed = run(f"ls {study}")
+    assert "misannotated" in listed and "annotations.json is damaged" in listed
+    (study / "m-0" / FILE).write_text("{}")
+    with pytest.raises(WaterjarError, match=r"m-0 is left out.*\nm-1 is left out"):
+        run(f"diagnose {study}")

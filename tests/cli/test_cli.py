@@ -196,7 +196,7 @@ def test_errors_are_one_line_and_exit_code_2(
 def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     for seed in range(30):
         record(tmp_path / f"run-{seed}", steps=1, seed=seed)
-    command = f"{sys.executable} -m waterjar.cli.main ls {tmp_path} --json | head -n 1"
+    command = f"{sys.executable} -m waterjar ls {tmp_path} --json | head -n 1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout == "[\n"
     assert "Traceback" not in done.stderr
@@ -210,6 +210,15 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["waterjar"] == waterjar.__version__
     assert found["extras"]["core"]["missing"] == []
     assert found["extras"]["core"]["installed"]["xarray"]
+    assert max(map(len, text.split("\n"))) <= 80
+    words = text.replace(",", " ").split()
+    for extra in found["extras"].values():
+        assert all(package in words for package in (*extra["installed"], *extra["missing"]))
+    needed = [f"adversarial-robustness-toolbox-{n}>=1; extra == 'oracle'" for n in range(4)]
+    monkeypatch.setattr(doctor.metadata, "requires", lambda name: needed)
+    text = run("doctor")[1]  # names of what is missing are whole in 80 columns, too
+    assert max(map(len, text.split("\n"))) <= 80
+    assert all(f"adversarial-robustness-toolbox-{n}" in text.replace(",", " ").split() for n in range(4))
     needed = ["numpy>=2", 'no-such-thing[x]>=1.0; extra == "lab"', "waterjar[lab]; extra == 'all'"]
     monkeypatch.setattr(doctor.metadata, "requires", lambda name: needed)
     lab = json.loads(run("doctor", "--json")[1])["extras"]["lab"]

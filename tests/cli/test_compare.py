@@ -102,7 +102,7 @@ class TestDefaults:
     def test_nothing_to_compare_by(self, tmp_path: Path) -> None:
         for name in ("a", "b"):
             with waterjar.Recorder(tmp_path / "s" / name, {"method": name}, seeds=[1]) as recorder:
-                recorder.log(epoch=0, train={"loss": 1.0})
+                recorder.log(epoch=0, train={"learning_rate": 1.0})
         with pytest.raises(WaterjarError, match="nothing to compare by: .*continual: no run has recorded performance"):
             run(tmp_path / "s")
 
@@ -128,11 +128,27 @@ class TestBaseline:
                 recorder.log(epoch=0, train={"loss": 1.0})
         assert default_baseline(open_study(folder)) == ("sl", ", the first cell sealed; --baseline names another")
 
-    def test_a_plain_folder_has_its_first_run(self, tmp_path: Path) -> None:
+    def test_a_plain_folder_has_the_first_recorded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for second, method in enumerate(("zeta", "alpha", "beta")):
+            monkeypatch.setattr("waterjar.run.recorder.now", lambda at=second: f"2026-01-01T00:00:0{at}+00:00")
+            with waterjar.Recorder(tmp_path / "s" / method, {"method": method}, seeds=[1]) as recorder:
+                recorder.log(epoch=0, train={"loss": 1.0})
+        assert default_baseline(open_study(tmp_path / "s")) == (
+            "zeta",
+            ", the first cell recorded; --baseline names another",
+        )
+        rest = open_study(tmp_path / "s").select("method != zeta")
+        assert default_baseline(rest)[0] == "alpha"
+
+    def test_runs_of_one_second_go_by_name(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("waterjar.run.recorder.now", lambda: "2026-01-01T00:00:00+00:00")
         for method in ("zeta", "alpha"):
             with waterjar.Recorder(tmp_path / "s" / method, {"method": method}, seeds=[1]) as recorder:
                 recorder.log(epoch=0, train={"loss": 1.0})
-        assert default_baseline(open_study(tmp_path / "s")) == ("alpha", ", the first cell; --baseline names another")
+        assert default_baseline(open_study(tmp_path / "s")) == (
+            "alpha",
+            ", the first cell by name; --baseline names another",
+        )
 
 
 class TestFigures:

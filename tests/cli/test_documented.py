@@ -16,6 +16,7 @@ import waterjar
 from recording import einstellung
 from view.figures.repeated_runs import repeated_run
 from waterjar.cli.main import app
+from waterjar.view.report.renderers import pdf
 
 HOME = Path(__file__).resolve().parents[2]
 OWN_TEST = "howto-losses.md"
@@ -69,6 +70,8 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command not in TRAINING])
 def test_it_works_as_written(command: str, studies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
+    if re.match(r"waterjar report .*\.pdf", command) and not any(map(shutil.which, pdf.NAMES)):
+        pytest.skip("chromium is not installed")
     shutil.copytree(studies, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     command = re.sub(r" study\b", " DIR", command)  # that of the README's own loop

@@ -119,7 +119,7 @@ def test_standard_output(study: Path, command: list[str]) -> None:
     place = [] if command == ["--help"] else [str(study)]
     with FULL.open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "waterjar.cli.main", *command, *place],
+            [sys.executable, "-m", "waterjar", *command, *place],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

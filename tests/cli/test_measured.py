@@ -113,7 +113,7 @@ class TestDiagnose:
     @pytest.mark.parametrize("form", [[], ["--csv"], ["--json"]])
     def test_where_nothing_can_be_measured_it_is_an_error(self, tmp_path: Path, form: list[str]) -> None:
         with waterjar.Recorder(tmp_path / "r", {"learner": "x"}) as recorder:
-            recorder.log(epoch=0, train={"loss": 1.0})
+            recorder.log(epoch=0, train={"learning_rate": 1.0})
         with pytest.raises(
             WaterjarError, match=r"nothing could be measured of .*\n(.*\n)*continual: no run has recorded"
         ):

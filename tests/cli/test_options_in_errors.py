@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +13,14 @@ from typer.testing import CliRunner
 import waterjar
 from recording import record
 from waterjar.cli.main import app
-from waterjar.errors import WaterjarError, given_as
+from waterjar.cli.measured import settings_by_family
+from waterjar.diagnose.registry import find_family, metrics
+from waterjar.errors import WaterjarError, given_as, setting_as
 from waterjar.stats.effects import hedges_g
 from waterjar.stats.table import compare_many
+from waterjar.view import figures
+
+SOURCES = Path(waterjar.__file__).parent
 
 
 def refused(*arguments: object) -> str:
@@ -24,17 +32,65 @@ def refused(*arguments: object) -> str:
 def test_settings_and_options() -> None:
     assert given_as("threshold", 0.8) == "--set threshold=0.8 (Python: threshold=0.8)"
     assert given_as("baseline", "NAME", option=True) == "--baseline NAME (Python: baseline=NAME)"
+    assert setting_as("drift.matrix", 2) == '--set drift.matrix=2 (Python: settings={"drift.matrix": 2})'
+
+
+def advised() -> Iterator[tuple[str, str, str]]:
+    """(file, the function that words it, or "" of plain text, key) of every `--set key=` in our sources."""
+    for file in sorted(SOURCES.rglob("*.py")):
+        inner = set()
+        for node in ast.walk(ast.parse(file.read_text())):
+            name = str(file.relative_to(SOURCES))
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("given_as", "setting_as"):
+                if not any(keyword.arg == "option" for keyword in node.keywords):
+                    yield name, node.func.id, ast.unparse(node.args[0]).strip("'").removeprefix("f'")
+            elif isinstance(node, ast.JoinedStr):
+                inner |= {id(part) for part in node.values}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+                yield from ((name, "", key) for key in re.findall(r"--set ([\w.]+)=", node.value))
+
+
+def test_every_setting_that_is_advised_is_one_that_is_taken() -> None:
+    """Where several families have a setting of a name, its bare name is refused, so that it must not be advised."""
+    found = [one for one in advised() if one[0] != "errors.py" and one[2] != "key"]  # these say how it is worded
+    assert {"rigidity.variable", "continual.metric_type", "{family}.eval_sets", "metrics", "chance"} <= {
+        key for _, _, key in found
+    }
+    of_figures = {key for name in figures.available() for key in figures.describe(name).settings}
+    for file, worded_by, key in found:
+        if worded_by == "given_as":
+            assert key in of_figures or file == "run/formats/csv.py", (file, key)
+            continue
+        for family in ("continual", "examples") if "{family}" in key else ("",):
+            full = key.replace("{family}", family)
+            for owner, own in settings_by_family([f"{full}=1"]).items():
+                assert set(own) <= set(find_family(owner).settings_model.model_fields), (file, full)
+    for metric in metrics().values():
+        assert not metric.optional or list(settings_by_family([metric.optional])) == [metric.family]
+
+
+def test_what_rigidity_advises_is_taken(tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    record(waterjar.create_study(study) / "one", eval_sets={"t2_shortcut_normal": 0, "t2_shortcut_masked": 0})
+    said = refused("diagnose", study, "--only", "rigidity", "--set", "rigidity.eval_sets={validation: t2_val}")
+    advice = re.findall(r"--set (\S+?)=", said)
+    assert advice
+    for key in advice:
+        assert settings_by_family([f"{key}=x"]) == {"rigidity": {key.removeprefix("rigidity."): "x"}}
+    wrong = refused("diagnose", study, "--only", "rigidity", "--set", "rigidity.variable=acc",
+                    "--set", "rigidity.checkpoint=last")  # fmt: skip
+    assert "--set rigidity.variable=" in wrong
 
 
 def test_other_names_of_eval_sets(tmp_path: Path) -> None:
     record(waterjar.create_study(tmp_path / "study") / "one")
     said = refused("diagnose", tmp_path / "study", "--only", "rigidity", "--set", "rigidity.variable=accuracy")
-    assert "--set eval_sets={" in said
+    assert "--set rigidity.eval_sets={" in said
 
 
 def test_several_eval_sets_of_a_task(tmp_path: Path) -> None:
     record(waterjar.create_study(tmp_path / "study") / "one", eval_sets={"a": 0, "b": 0})
-    assert "--set eval_sets=[...]" in refused("diagnose", tmp_path / "study", "--only", "continual")
+    assert "--set continual.eval_sets=[...]" in refused("diagnose", tmp_path / "study", "--only", "continual")
 
 
 def test_splits_of_a_csv_file_without_places(tmp_path: Path) -> None:

@@ -81,6 +81,42 @@ def _named(found: Diagnosis, digest: str) -> None:
     assert f"+{digest[:11]}" in compare_cells(found, ["average_accuracy"])["roots"].iloc[0].split()
 
 
+def test_tables_of_both_doors_name_the_hash(studies: Path, tmp_path: Path) -> None:
+    """The words of the command line, `.attrs` of the tables of Python, and whatever leaves the store."""
+    from typer.testing import CliRunner
+
+    from waterjar.cli.main import app
+
+    for method in ("m", "n"):
+        for seed in (0, 1):
+            record(tmp_path / "study" / f"{method}-{seed}", whole=False, seed=seed, method=method)
+    study = waterjar.open_study(tmp_path / "study")
+    study.annotate(**TOLD)
+    known = read_annotations(study.path)
+    assert known is not None
+    told = dict.fromkeys((entry.name for entry in study.entries), known.digest)
+    found = diagnose(study, only=["continual"])
+    assert waterjar.summary(found, "forgetting").attrs["annotations"] == told
+    for every in (False, True):
+        assert waterjar.compare(found, "forgetting", every_column=every).attrs["annotations"] == told
+    line = f"annotated: 4 of 4 runs (m-0, m-1, n-0, …), sha256 {known.digest}"
+    both = {"diagnose": "--only forgetting", "compare": "--metrics forgetting --no-figures"}
+    for command, options in both.items():
+        for machine in ("", "--csv", "--json"):
+            asked = [command, str(study.path), *options.split(), *machine.split()]
+            said = CliRunner().invoke(app, asked)
+            assert said.exit_code == 0, said.output
+            assert (known.digest if machine == "--json" else line) in said.output, asked
+    latex = CliRunner().invoke(app, ["compare", str(study.path), *both["compare"].split(), "--latex"])
+    assert f"% {line}" in latex.stdout
+    export = CliRunner().invoke(app, ["export", str(study.path), "--format", "npy", "--out", str(tmp_path / "npy")])
+    assert json.loads((tmp_path / "npy" / "m-0" / "about.json").read_text())["annotations"] == known.digest, export
+    csv = CliRunner().invoke(app, ["export", str(study.path), "--format", "csv", "--out", str(tmp_path / "x.csv")])
+    assert known.digest in csv.output
+    plain = diagnose(waterjar.open_study(studies / "whole"), only=["continual"])
+    assert "annotations" not in waterjar.summary(plain, "forgetting").attrs and not plain.annotation_lines
+
+
 def test_chance_is_classes_to_the_bit(studies: Path, tmp_path: Path) -> None:
     for seed in (0, 1):
         record(tmp_path / "study" / f"m-{seed}", whole=False, seed=seed)
@@ -103,6 +139,22 @@ def test_chance_is_classes_to_the_bit(studies: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(dips[0] * 0.75, dips[1] * 0.5, rtol=1e-12)  # a difference of two: (a - b) / (1 - c)
     setting = diagnose(study, only=["continual"], settings={"continual": {"chance": 0.5}}).results["continual"]
     assert (setting["chance"].values == 0.5).all()  # a setting counts before it
+
+
+def test_a_chance_that_is_not_that_of_the_classes_counts_and_is_told(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from waterjar.cli.main import app
+
+    run = waterjar.open_run(record(tmp_path / "study" / "m-0", whole=True))
+    said = "chance counts as 0.2, as annotated; guessing among the 2 classes of the run gets 0.5"
+    for told, words in (("0.2", said), ("0.5", "")):
+        for place in (run.path, run.path.parent):
+            done = CliRunner().invoke(app, ["annotate", str(place), "--chance", told])
+            assert done.exit_code == 0 and ("chance counts as" in done.output) == bool(words) and words in done.output
+        found = diagnose(waterjar.open_study(run.path.parent), only=["continual"])
+        assert found.notes("continual") == ([("m", words)] if words else [])
+        assert (found.results["continual"]["chance"].values == float(told)).all()
 
 
 def test_never_said_that_the_loop_did_not_log_it(tmp_path: Path) -> None:
@@ -144,3 +196,19 @@ def test_the_report_names_them(studies: Path) -> None:
         ]
     finally:
         run.annotate(remove="all")
+
+
+def test_a_note_measures_nothing_anew(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        record(tmp_path / "study" / f"m-{seed}", whole=False, seed=seed)
+    study = waterjar.open_study(tmp_path / "study").annotate(**TOLD)
+    diagnose(study)
+    study.annotate(note="looked at")
+    waterjar.open_run(tmp_path / "study" / "m-0").annotate(note="twice")
+    again = diagnose(waterjar.open_study(study.path))
+    assert {why for units in again.origin.values() for why in units.values()} == {"cached"}
+    known = read_annotations(study.path)
+    assert known is not None and all(one.digest.endswith(known.digest) for one in again.annotations.values())
+    study.annotate(chance=0.3)
+    changed = diagnose(waterjar.open_study(study.path), only=["continual"])
+    assert set(changed.origin["continual"].values()) != {"cached"}

@@ -203,9 +203,9 @@ class TestWhatIsRefused:
             ({"beside": {"seed": Beside()}}, "'seed' is the name of something else"),
             ({"beside": {"rigidity": Beside()}}, "'rigidity' is the name of something else"),
             ({"version": 0}, "version=0: expected 1 or a higher number"),
-            ({"direction": "up"}, "direction 'up' is unknown: Known: 'higher', 'lower', 'zero', 'none'"),
+            ({"direction": "up"}, "direction 'up' is unknown. Known: 'higher', 'lower', 'zero', 'none'"),
             ({"on_loss": "flip"}, "on_loss 'flip' is unknown: did you mean 'flipped'"),
-            ({"interval": "bca"}, "interval 'bca' is unknown: Known: 't', 'auto'"),
+            ({"interval": "bca"}, "interval 'bca' is unknown. Known: 't', 'auto'"),
             ({"needs": ()}, r"needs=\(\): expected a tuple of what a run must have recorded"),
             ({"needs": "performance"}, "needs='performance': expected a tuple"),
             ({"needs": ("perfomance",)}, "needs 'perfomance' is unknown: did you mean 'performance'"),
@@ -215,7 +215,7 @@ class TestWhatIsRefused:
             ({"made_of": ("mine",)}, "made_of 'mine' is unknown"),
             (
                 {"dims": ("unit_foo",), "summary": "mine_s"},
-                "'mine': continual's dimension 'unit_foo' is unknown: Known: 'train_task', 'eval_task'",
+                "'mine': continual's dimension 'unit_foo' is unknown. Known: 'train_task', 'eval_task'",
             ),
             ({"beside": {"more": Beside(("eval_tsk",))}}, "dimension 'eval_tsk' is unknown: did you mean 'eval_task'"),
             ({"dims": ("eval_task", "eval_task")}, "'eval_task' stands there twice"),
@@ -254,7 +254,7 @@ class TestWhatIsRefused:
         assert own == set(with_labels) - set(beside)
 
     def test_a_dimension_that_a_unit_has_not(self) -> None:
-        with pytest.raises(WaterjarError, match="dimension 'unit_foo' is unknown: Known: 'repeat'"):
+        with pytest.raises(WaterjarError, match="dimension 'unit_foo' is unknown. Known: 'repeat'"):
             Table(("repeat", "unit_foo"), {"repeat": 3})
 
     def test_a_second_argument(self) -> None:

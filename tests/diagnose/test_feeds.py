@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,12 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import waterjar
+from waterjar.cli.main import app
 from waterjar.diagnose import registry
 from waterjar.diagnose.feeds import Feed, Lack, as_plain, feeds, how_to_record, lines_of, summary
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
+from waterjar.run.schema import MEANINGS
 from waterjar.run.study import study_at
 from waterjar.testing.recorded import small_study
 
@@ -143,6 +149,46 @@ def test_of_a_study_with_everything(tmp_path: Path) -> None:
     is_true(tmp_path / "small" / "scratch_t2-1")  # the baseline, which is its own
 
 
+@pytest.mark.parametrize("groups", ["accuracy loss", "accuracy expert"])
+def test_chance_is_asked_for_where_it_would_give_a_value(tmp_path: Path, groups: str) -> None:
+    """Of one task alone nothing is forgotten, however many classes there are."""
+    path = record(tmp_path / "study" / "run", tasks=("A",), classes=None, groups=groups)
+    said = is_true(path)["continual"]
+    chance = [lack for lack in said.lacks if "chance" in lack.what]
+    assert "one task was trained" in said.lacks[0].what
+    assert [lack.metrics for lack in chance] == ([("forward_transfer",)] if "expert" in groups else [])
+    before = measured(diagnose(study_at(path)), "continual")
+    waterjar.open_run(path).annotate(classes=["a", "b"])
+    gained = measured(diagnose(study_at(path)), "continual") - before
+    assert gained == {name for lack in chance for name in lack.metrics or ()}
+
+
+def test_a_set_of_no_task_is_given_one_as_its_reason_says(tmp_path: Path) -> None:
+    words = MEANINGS["no_eval_set"]
+    code, command = words.split("Recorder(")[1].split(")")[0], words.split("waterjar ")[1]
+    sets = {"as it is recorded": eval(f"dict({code})")["eval_sets"], "later": ["test_a"]}
+    for name, given in sets.items():
+        with waterjar.Recorder(tmp_path / name, {}, eval_sets=given, tasks=["a"], summary=False) as recorder:
+            recorder.log(epoch=0, performance={"accuracy": {"test_a": 0.5}})
+    done = CliRunner().invoke(app, [{"DIR": str(tmp_path / "later")}.get(one, one) for one in command.split()])
+    assert done.exit_code == 0, done.output
+    assert [waterjar.open_run(tmp_path / name).attributes["eval_sets"] for name in sets] == [{"test_a": 0}] * 2
+
+
+@pytest.mark.parametrize("sets", [{"held_out": "A"}, {"a": "A", "b c": -1}])
+def test_losses_of_one_task_are_named_as_commands_take_them(tmp_path: Path, sets: dict[str, Any]) -> None:
+    path = record(tmp_path / "study" / "run", tasks=("A",), sets=sets, classes=None, groups="accuracy loss")
+    first = summary(waterjar.open_run(path)).splitlines()[0]
+    assert first.startswith("can be measured: continual, by name --metrics ")
+    names = shlex.split(first.removesuffix(". To know:"))[-1]
+    assert names.split(",")[-1] == "train/loss" and len(names.split(",")) == len(sets) + 1
+    done = CliRunner().invoke(app, ["diagnose", str(path.parent), "--only", names, "--csv"])
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len(rows) == len(sets) + 1 and all(float(row["value"]) > 0 for row in rows), done.output
+    two = summary(waterjar.open_run(record(tmp_path / "two", groups="accuracy loss"))).splitlines()[0]
+    assert "by name" not in two  # accuracies over tasks are what they are compared by
+
+
 class TestTheLineChangesIt:
     """What is proposed does what it says: the family is fed then, or the metrics are there."""
 
@@ -206,12 +252,22 @@ class TestAtTheEnd:
                 recorder.log(epoch=0, train_task="A", performance={"accuracy": [0.5]})
         out, err = capsys.readouterr()
         lines = err.splitlines()
-        assert out == "" and lines[0].startswith(f"{paths[0]}: sealed; can be measured: nothing. To know:")
+        assert out == "" and lines[0].startswith(
+            f"{paths[0]}: sealed; can be measured: what it recorded (performance/accuracy). To know:"
+        )
         assert any("continual: no eval set belongs to a task" in line and "--eval-task a=A" in line for line in lines)
         assert lines[-1].endswith("sealed; as the run before") and "\\x1b" in lines[-1] and "\x1b" not in err
         assert len(lines) <= 12 and max(map(len, lines)) < 400
         assert np.random.get_state()[1].tolist() == state  # type: ignore[index, union-attr] # noqa: NPY002
         assert {waterjar.verify(path).state for path in paths} == {"sealed"}
+
+    def test_returns_alone_are_what_learners_are_compared_by(self, tmp_path: Path) -> None:
+        from waterjar.diagnose.feeds import summary
+
+        with waterjar.Recorder(tmp_path / "run", {}, summary=False) as recorder:
+            recorder.log(epoch=0, monitor={"return": 1.0}, train={"loss": 2.0})
+        first = summary(waterjar.open_run(tmp_path / "run")).splitlines()[0]
+        assert first == "can be measured: what it recorded (monitor/return, train/loss). To know:"
 
     @pytest.mark.parametrize("options", [{"summary": False}, {"source": True}])
     def test_silence(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, Any]) -> None:

@@ -128,7 +128,7 @@ class TestRegistry:
         assert "asked" not in metrics()
 
     def test_and_one_that_takes_a_setting_that_is_none(self) -> None:
-        with pytest.raises(WaterjarError, match="metric 'asked': cost's setting 'tau' is unknown: Known: none"):
+        with pytest.raises(WaterjarError, match="metric 'asked': cost's setting 'tau' is unknown. Known: none"):
             ask()(of_tau)
         with pytest.raises(WaterjarError, match="metric 'asked': rigidity's setting 'treshold' is unknown: did you"):
             ask("rigidity")(of_treshold)

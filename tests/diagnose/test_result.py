@@ -20,8 +20,10 @@ from waterjar.diagnose.result import (
     NO_EVAL_SET,
     NO_RUN,
     NOT_A_NUMBER,
+    NOT_ASKED,
     NOT_RECORDED,
     NOT_UNIQUE,
+    ONE_TASK,
     RUN_ENDED,
     UNDEFINED,
     UNSOLVED,
@@ -35,9 +37,11 @@ VALUES = hnp.arrays(np.float64, hnp.array_shapes(max_dims=3, max_side=4), elemen
 
 def test_codes_are_those_of_the_schema() -> None:
     codes = [0, NOT_RECORDED, NOT_A_NUMBER, EMPTY_SET, RUN_ENDED, NEVER_REACHED, UNDEFINED]
-    codes += [CHANCE_UNKNOWN, NO_BASELINE, NO_RUN, NO_EVAL_SET, INSIDE_CONE, UNSOLVED, NOT_UNIQUE]
+    codes += [CHANCE_UNKNOWN, NO_BASELINE, NO_RUN, NO_EVAL_SET, INSIDE_CONE, UNSOLVED, NOT_UNIQUE, ONE_TASK]
+    codes += [NOT_ASKED]
     words = ["present", "not_recorded", "not_a_number", "empty_set", "run_ended", "never_reached", "undefined"]
     words += ["chance_unknown", "no_baseline", "no_run", "no_eval_set", "inside_cone", "unsolved", "not_unique"]
+    words += ["one_task", "not_asked"]
     assert [REASONS[code] for code in codes] == words and len(REASONS) == len(words)
 
 

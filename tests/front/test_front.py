@@ -84,7 +84,7 @@ class TestSummary:
 
     def test_of_nothing(self, tmp_path: Path) -> None:
         with wj.Recorder(tmp_path / "run", {}, provenance=False) as recorder:
-            recorder.log(epoch=0, train={"loss": 1.0})
+            recorder.log(epoch=0, train={"learning_rate": 1.0})
         with pytest.raises(WaterjarError, match=r"nothing could be measured(.|\n)*continual: "):
             wj.summary(tmp_path)
 
@@ -132,6 +132,13 @@ class TestCompare:
 
     def test_every_column(self, kept: Path) -> None:
         assert {"roots", "n_unmatched", "std"} <= set(wj.compare(kept, "forgetting", every_column=True))
+
+    def test_it_says_over_how_many_tests_p_is_corrected(self, kept: Path) -> None:
+        one, all_of_them = wj.compare(kept, "forgetting"), wj.compare(kept)
+        assert set(one["tests"]) == {one.attrs["tests"]} == {1}
+        tests = all_of_them.attrs["tests"]
+        assert tests == all_of_them["p"].notna().sum() > 1 and set(all_of_them["tests"]) == {tests}
+        assert "not corrected" in one.attrs["interval"] and "not corrected" in str(wj.compare.__doc__)
 
     def test_an_unknown_baseline(self, kept: Path) -> None:
         with pytest.raises(WaterjarError, match="naive"):

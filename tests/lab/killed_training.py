@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tiny_lab import GLYPHS, tiny
 from waterjar.lab import data
-from waterjar.lab.trainer import train
+from waterjar.lab.einstellung import train
 
 
 def main(folder: Path, learner: str, *, announce: bool = False) -> Path:

@@ -19,9 +19,9 @@ from waterjar.lab import data
 from waterjar.lab.binary import estimate_size, train_binary
 from waterjar.lab.config import Recording
 from waterjar.lab.data import ImageData
+from waterjar.lab.einstellung import Einstellung, train
 from waterjar.lab.evaluation import EVAL_SETS
 from waterjar.lab.examples import count_examples
-from waterjar.lab.trainer import Trainer, train
 
 pytestmark = pytest.mark.torch
 WHOLE = ("seconds", "peak_memory", "events/time")
@@ -69,8 +69,8 @@ def test_accuracies_are_those_of_the_examples(recorded: waterjar.Run) -> None:
 
 def test_what_the_examples_are(recorded: waterjar.Run, glyphs: ImageData, tmp_path: Path) -> None:
     config = tiny(recording=Recording(weights=True, examples=True, train_examples=5))
-    trainer = Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9)
-    examples, experiment = recorded.load("examples"), trainer.experiment
+    trainer = Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path)
+    examples, experiment = recorded.load("examples"), trainer.tasks
     train_index = np.asarray(glyphs.train_index)
     assert count_examples(experiment, config.recording) == examples.sizes["example"]  # what the estimate counts
     own = examples.isel(example=examples["eval_set"].values == "train", repeat=0)
@@ -87,7 +87,7 @@ def test_what_the_examples_are(recorded: waterjar.Run, glyphs: ImageData, tmp_pa
 def test_the_margin_is_that_of_the_recorded_weights(recorded: waterjar.Run, glyphs: ImageData, tmp_path: Path) -> None:
     """The train images at the end, shown to a network with the weights of the last snapshot, by hand."""
     config = tiny(recording=Recording(weights=True, examples=True, train_examples=5))
-    trainer = Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9)
+    trainer = Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path)
     network, flat, start = trainer.learner.network.eval(), recorded.array("weights/weights")[-1, 0], 0
     with torch.no_grad():
         for tensor in network.state_dict().values():

@@ -22,7 +22,7 @@ from tiny_lab import tiny
 from waterjar.lab import checkpoint
 from waterjar.lab.binary import train_binary
 from waterjar.lab.data import ImageData
-from waterjar.lab.trainer import train
+from waterjar.lab.einstellung import train
 from waterjar.run import store
 
 pytestmark = pytest.mark.torch

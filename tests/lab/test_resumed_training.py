@@ -13,11 +13,11 @@ import waterjar
 from recording import content
 from tiny_lab import tiny
 from waterjar import WaterjarError
-from waterjar.lab import checkpoint, trainer
-from waterjar.lab.checkpoint import LAST, Position
+from waterjar.lab import checkpoint, loop
+from waterjar.lab.checkpoint import LAST, Progress
 from waterjar.lab.data import ImageData
+from waterjar.lab.einstellung import Einstellung, train
 from waterjar.lab.memory import PeakMemory
-from waterjar.lab.trainer import Trainer, train
 from waterjar.run import seal
 
 pytestmark = pytest.mark.torch
@@ -62,7 +62,7 @@ def test_seconds_and_memory_of_an_epoch_count_those_before_the_kill(
 ) -> None:
     """An hour passes in the first epoch of the first session, and it has the larger memory; the second one is lean."""
     whole = go(glyphs, tmp_path / "whole")
-    kind = type(Trainer(tiny("scratch_t2"), glyphs, device="cpu", checkpoints=tmp_path, every=1e9).learner)
+    kind = type(Einstellung(tiny("scratch_t2"), glyphs, device="cpu", checkpoints=tmp_path).learner)
     observe, largest = kind.observe, PeakMemory.largest
     calls = {"count": 0}
     late = {"by": 0.0}
@@ -78,7 +78,7 @@ def test_seconds_and_memory_of_an_epoch_count_those_before_the_kill(
 
     with monkeypatch.context() as patch:
         patch.setattr(kind, "observe", slow)
-        patch.setattr("waterjar.lab.trainer.time", clock)
+        patch.setattr("waterjar.lab.loop.time", clock)
         patch.setattr(PeakMemory, "largest", lambda self: 10**12)
         with pytest.raises(KeyboardInterrupt):
             go(glyphs, tmp_path / "stopped", every=0.0)
@@ -94,7 +94,7 @@ def test_seconds_and_memory_of_an_epoch_count_those_before_the_kill(
 def test_an_older_checkpoint_is_read_and_a_newer_one_refused(tmp_path: Path) -> None:
     older = {"phase": 0, "begun": True, "epoch": 1, "batch": 2, "step": 1, "trace": torch.zeros(3, 4), "replayed": 0}
     assert checkpoint.position(tmp_path, {"position": older}).seconds == 0.0
-    assert checkpoint.position(tmp_path, {"position": {}}) == Position()
+    assert checkpoint.position(tmp_path, {"position": {}}) == Progress()
     with pytest.raises(WaterjarError, match=r"last.pt is of a later waterjar \(it holds mood\).*remove the checkpoint"):
         checkpoint.position(tmp_path, {"position": {**older, "mood": 3}})
 
@@ -103,19 +103,19 @@ def test_an_older_checkpoint_is_read_and_a_newer_one_refused(tmp_path: Path) -> 
 def test_a_run_that_another_process_seals_meanwhile_is_complete(
     glyphs: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sealed: bool
 ) -> None:
-    resume = Trainer.resume
+    resume = loop.Loop.resume
 
-    def overtaken(self: Trainer) -> int:
-        monkeypatch.setattr(Trainer, "resume", resume)
+    def overtaken(self: loop.Loop, found: object) -> int:
+        monkeypatch.setattr(loop.Loop, "resume", resume)
         if sealed:
             go(glyphs, tmp_path)
         else:
             other = waterjar.Recorder(tmp_path / "run", {}, eval_sets=["a"])
             held.append(other)
-        return resume(self)
+        return resume(self, found)
 
     held: list[waterjar.Recorder] = []
-    monkeypatch.setattr(Trainer, "resume", overtaken)
+    monkeypatch.setattr(loop.Loop, "resume", overtaken)
     if sealed:
         run = go(glyphs, tmp_path)
         assert run.status == "sealed"
@@ -125,12 +125,11 @@ def test_a_run_that_another_process_seals_meanwhile_is_complete(
         with pytest.raises(WaterjarError, match="holds a run already|is being written"):
             go(glyphs, tmp_path)
         held[0].close()
-    assert trainer.Trainer is Trainer
 
 
 @pytest.mark.parametrize("content_", [
-    {}, {"position": None}, {"position": []}, {"learner": 1, "position": {}}, {"learner": {}, "position": {}},
-    {"learner": {"network": {}}, "position": {"phase": "x"}}, "swap",
+    {}, {"position": None}, {"position": []}, {"experiment": 1, "position": {}}, {"experiment": {}, "position": {}},
+    {"experiment": {"network": {}}, "position": {"phase": "x"}}, "swap",
 ])  # fmt: skip
 def test_a_checkpoint_that_is_not_what_it_says_is_one_error(
     glyphs: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content_: object
@@ -139,7 +138,7 @@ def test_a_checkpoint_that_is_not_what_it_says_is_one_error(
     with monkeypatch.context() as patch:
         patch.setattr(seal, "close", killed)
         with pytest.raises(Killed):
-            go(glyphs, tmp_path)
+            go(glyphs, tmp_path, every=0.0)
     found = checkpoint.load(tmp_path / "c", LAST, waterjar.open_run(tmp_path / "run").run_id)
     assert found is not None
     run_id = found.pop("run_id")

@@ -18,8 +18,8 @@ from tiny_lab import GLYPHS, tiny
 from waterjar.lab import checkpoint, data, stopping
 from waterjar.lab.binary import train_binary
 from waterjar.lab.data import ImageData
+from waterjar.lab.einstellung import train
 from waterjar.lab.study import declare, expand
-from waterjar.lab.trainer import train
 
 pytestmark = pytest.mark.torch
 

@@ -16,8 +16,8 @@ from waterjar.lab import checkpoint, data, networks
 from waterjar.lab.augmentation import NONE
 from waterjar.lab.config import Augmentation, Planting, Recording, Training, resolve_device
 from waterjar.lab.data import ImageData
+from waterjar.lab.einstellung import Einstellung, train
 from waterjar.lab.evaluation import EVAL_SETS
-from waterjar.lab.trainer import Trainer, train
 
 pytestmark = pytest.mark.torch
 
@@ -48,8 +48,8 @@ def test_everything_is_recorded(glyphs: ImageData, tmp_path: Path) -> None:
     assert (train_group.loss.values > 0).all()
     assert ((train_group.accuracy.values >= 0) & (train_group.accuracy.values <= 1)).all()
     np.testing.assert_allclose(train_group.learning_rate.values, 0.05)
-    trainer = Trainer(tiny(learner="derpp"), glyphs, device="cpu", checkpoints=tmp_path, every=1e9)
-    expected = int(trainer.experiment.carries["train"][trainer.phases[1].rows].sum())
+    trainer = Einstellung(tiny(learner="derpp"), glyphs, device="cpu", checkpoints=tmp_path)
+    expected = int(trainer.tasks.carries["train"][trainer.phases[1].rows].sum())
     assert run["train"].patched_images.values.ravel().tolist() == [0, 0] + [expected] * 3  # mistake 2
     assert expected > 0
     resources = run["resources"]
@@ -130,8 +130,8 @@ def test_features_and_what_they_are_of(glyphs: ImageData, tmp_path: Path) -> Non
     np.testing.assert_array_equal(ids, samples.sample_index.sel(eval_set="t2_shortcut_masked").values.ravel())
     rows = np.flatnonzero(np.isin(glyphs.test_index, ids))
     assert set(glyphs.class_superclass[glyphs.test_labels[rows]]) == {3}
-    trainer = Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9)
-    box = trainer.experiment.shortcut.region(ids, "test")
+    trainer = Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path)
+    box = trainer.tasks.shortcut.region(ids, "test")
     np.testing.assert_array_equal(samples.region.sel(eval_set="t2_shortcut_clean").values[0], box)
     assert "weights" not in run.groups
 
@@ -144,7 +144,7 @@ def test_stopped_anywhere_and_resumed_gives_the_same_bits(
     scenario = "interleaved" if learner == "joint" else "sequential"
     config = tiny(scenario, learner)
     expected = go(config, glyphs, tmp_path / "whole")
-    kind = type(Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9).learner)
+    kind = type(Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path).learner)
     observe = kind.observe
     left = {"count": 3}
 
@@ -238,7 +238,7 @@ def test_a_removed_run_starts_from_its_beginning(
     import shutil
 
     config = tiny("scratch_t2")
-    kind = type(Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9).learner)
+    kind = type(Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path).learner)
     observe, left = kind.observe, {"count": 12}
 
     def stop_some_time(self: object, inputs: object, labels: object) -> object:
@@ -249,7 +249,7 @@ def test_a_removed_run_starts_from_its_beginning(
 
     monkeypatch.setattr(kind, "observe", stop_some_time)
     with pytest.raises(KeyboardInterrupt):
-        go(config, glyphs, tmp_path)
+        go(config, glyphs, tmp_path, checkpoint_seconds=0.0)
     assert (tmp_path / "checkpoints" / "last.pt").exists()
     shutil.rmtree(tmp_path / "run")
     run = go(config, glyphs, tmp_path)
@@ -283,7 +283,7 @@ def test_a_run_that_is_older_than_its_checkpoint_says_what_to_delete(
     import shutil
 
     config = tiny("scratch_t2")
-    kind = type(Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9).learner)
+    kind = type(Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path).learner)
     observe, left = kind.observe, {"count": 12}
 
     def stop_some_time(self: object, inputs: object, labels: object) -> object:
@@ -296,7 +296,7 @@ def test_a_run_that_is_older_than_its_checkpoint_says_what_to_delete(
     for stop, copy in ((5, True), (20, False)):  # in the first epoch, then further on
         left["count"] = stop
         with pytest.raises(KeyboardInterrupt):
-            go(config, glyphs, tmp_path)
+            go(config, glyphs, tmp_path, checkpoint_seconds=0.0)
         if copy:
             shutil.copytree(tmp_path / "run", tmp_path / "older")
     shutil.rmtree(tmp_path / "run")
@@ -319,7 +319,7 @@ def test_flops_by_hand_with_the_fisher_information(
     settings = {"lr": 0.01, "fisher": fisher, "fisher_samples": samples}
     config = tiny(learner="ewc_on", learner_settings=settings, recording=Recording())
     run = go(config, glyphs, tmp_path)
-    trainer = Trainer(config, glyphs, device="cpu", checkpoints=tmp_path, every=1e9)
+    trainer = Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path)
     unit = 3 * networks.flops(trainer.learner.network)
     t1, t2 = 2 * 2 * 20, 2 * 2 * 15  # superclasses x classes x images, a quarter of T2 held out
     measured = [(samples or images) * (8 if fisher == "exact" else 1) for images in (t1, t2)]

@@ -154,6 +154,40 @@ def test_what_it_measures_can_be_diagnosed(tmp_path: Path) -> None:
     assert {"continual", "plasticity", "geometry", "drift"} <= set(found.results)
 
 
+def test_what_the_loop_knows_stands_beside_what_is_seen(tmp_path: Path) -> None:
+    model, (x, y) = network(), data()
+    watch = wj.watch(model, ["2"], {"a": (x, y)}, samples=10)
+    with watch.recorder(tmp_path / "r") as recorder:
+        for epoch in range(3):
+            own = {"loss": nn.functional.cross_entropy(model(x), y), "accuracy": 0.5}
+            told = {"monitor": {"rate": 0.1}, "performance": {"macro_accuracy": {"a": 0.25}}, "resources": None}
+            shot = {"features": {"own": {"a": torch.zeros(1, 10, 3)}}} if epoch else False
+            recorder.log(epoch=epoch, **watch(train=own, snapshot=shot, **told))
+            own["loss"].backward()
+    run = wj.open_run(tmp_path / "r")
+    assert set(run["train"].data_vars) >= {"loss", "accuracy", "gradient_norm"}
+    assert np.isnan(run["train"].gradient_norm.values[0, 0]) and (run["train"].gradient_norm.values[1:, 0] > 0).all()
+    assert np.isfinite(run["train"].loss.values).all() and (run["monitor"].rate.values == 0.1).all()
+    assert {"accuracy", "loss", "macro_accuracy"} <= set(run["performance"].data_vars)
+    assert {"features/own", "features/2", "weights"} <= set(run.groups)
+
+
+def test_what_is_seen_is_not_replaced_and_a_second_train_fails_at_once(tmp_path: Path) -> None:
+    watch = wj.watch(network(), ["2"], {"a": data()})
+    for told in ({"performance": {"loss": {"a": 1.0}}}, {"performance": {"loss": 1.0}}, {"snapshot": {"weights": 0}}):
+        with pytest.raises(WaterjarError, match="what watch records itself: expected another name"):
+            watch(**told)  # type: ignore[arg-type]
+    with pytest.raises(WaterjarError, match="watch: group 'trian' is unknown: did you mean 'train'"):
+        watch(trian={"loss": 1.0})
+    with pytest.raises(WaterjarError, match="train=3: expected a mapping"):
+        watch(train=3)  # type: ignore[arg-type]
+    with watch.recorder(tmp_path / "r") as recorder:
+        with pytest.raises(TypeError, match="train"):  # before anything is trained, and not at the second epoch
+            recorder.log(epoch=0, train={"loss": 1.0}, **watch())
+        recorder.log(epoch=0, **watch())
+    assert "train" not in wj.open_run(tmp_path / "r").groups
+
+
 def test_a_probe_of_its_own() -> None:
     x, y = data(7, 12)
     watch = wj.watch(network(), ["0"], {"a": data(), "b": data(1)}, probe=(x, y))

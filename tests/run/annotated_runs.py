@@ -20,12 +20,12 @@ def labels(seed: int = 0) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed + 100).integers(0, 2, (len(SETS), SAMPLES))
 
 
-def record(path: Path, *, whole: bool, seed: int = 0, **more: Any) -> Path:
+def record(path: Path, *, whole: bool, seed: int = 0, method: str = "m", **more: Any) -> Path:
     """A run of two tasks, with tasks of its sets, classes and labels, or without any of them."""
     rng = np.random.default_rng(seed)
     told = {"eval_sets": {"a": "A", "b": "B"}, "classes": CLASSES} if whole else {"eval_sets": SETS}
     options = {"seeds": [seed], "tasks": TASKS, "provenance": False, "summary": False, **told, **more}
-    with waterjar.Recorder(path, {"method": "m", "seed": seed}, **options) as recorder:
+    with waterjar.Recorder(path, {"method": method, "seed": seed}, **options) as recorder:
         if whole:
             recorder.once("probe_samples", label=labels(seed)[None])
         for task in TASKS:

@@ -88,17 +88,26 @@ def test_a_run_that_was_begun_before_goes_on_as_it_was(tmp_path: Path, caplog: p
 
 def test_another_task_than_before_is_another_run_still(tmp_path: Path) -> None:
     options = {"tasks": ["a", "b"], "provenance": False}
-    waterjar.Recorder(tmp_path / "run", {}, eval_sets={"a": -1}, **options).__exit__(ValueError, ValueError(), None)
+    waterjar.Recorder(tmp_path / "run", {}, eval_sets={"x": -1}, **options).__exit__(ValueError, ValueError(), None)
     with pytest.raises(WaterjarError, match="another run: its eval_sets"):
-        waterjar.Recorder(tmp_path / "run", {}, eval_sets={"a": "b"}, resume=True, **options)
+        waterjar.Recorder(tmp_path / "run", {}, eval_sets={"x": "b"}, resume=True, **options)
 
 
 class TestChecked:
+    def test_classes_that_recorded_labels_do_not_fit(self, tmp_path: Path) -> None:
+        with waterjar.Recorder(tmp_path / "run", {}, eval_sets=["a"], summary=False) as recorder:
+            recorder.once("probe_samples", label=[0, 5])
+            recorder.log(epoch=0, performance={"accuracy": {"a": 0.5}})
+        run = waterjar.open_run(tmp_path / "run")
+        with pytest.raises(WaterjarError, match="probe_samples/label has a label 5, and the run 2 classes"):
+            run.annotate(classes=["no", "yes"])
+        assert run.annotate(classes=list("abcdef")).attributes["classes"] == list("abcdef")
+
     @pytest.mark.parametrize(
         ("told", "words"),
         [
             ({"eval_task": {"aa": "A"}}, "eval_set 'aa' is unknown: did you mean 'a'"),
-            ({"eval_task": {"a": "C"}}, r"eval_task\['a'\]: task 'C' is unknown: Known: 'A', 'B'"),
+            ({"eval_task": {"a": "C"}}, r"eval_task\['a'\]: task 'C' is unknown. Known: 'A', 'B'"),
             ({"eval_task": {"a": 2}}, r"eval_task\['a'\]=2: expected a task from 0 to 1"),
             ({"eval_task": {"a": -1}}, "expected a task; remove="),
             ({"eval_task": ["a"]}, "expected a mapping name of an eval_set"),
@@ -131,6 +140,7 @@ class TestChecked:
             ({"eval_task": {"a": "B"}}, "recorded that eval set 'a' belongs to task 'A', and not 'B'"),
             ({"classes": ["p", "q"]}, "recorded the classes x, y, and not 'p, q'"),
             ({"probe_labels": 1 - labels()}, "recorded other labels"),
+            ({"probe_labels": 2 + labels()}, r"a label [23], and the run 2 classes \(x, y\): expected 0 to 1"),
         ],
     )
     def test_what_was_recorded_is_not_contradicted(self, tmp_path: Path, told: dict[str, Any], words: str) -> None:
@@ -181,8 +191,11 @@ class TestReplacedAndRemoved:
         ):
             waterjar.open_run(bare.path)
         study = waterjar.open_study(tmp_path / "study").confirmed()
-        assert {entry.name: entry.status for entry in study.entries} == {"bare": "damaged", "other": "sealed"}
-        assert len(study.select("status != damaged").load()) == 1
+        assert {entry.name: entry.status for entry in study.entries} == {"bare": "misannotated", "other": "sealed"}
+        assert "Leave it out" not in study.entries[0].fault  # it is its annotations that are to go
+        with pytest.raises(WaterjarError, match=r"--remove all' takes it away$"):
+            study.load()
+        assert len(study.select("status != misannotated").load()) == 1
         waterjar.Run(bare.path, annotated=False).annotate(remove="all")
         study = waterjar.open_study(tmp_path / "study").confirmed()
         assert {entry.status for entry in study.entries} == {"sealed"}

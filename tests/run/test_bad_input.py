@@ -193,6 +193,10 @@ def test_several_tasks_need_a_train_task(tmp_path: Path) -> None:
         ({"seeds": [2**70]}, "at most 64 bits"),
         ({"eval_sets": ["a", "a"]}, "eval_sets=.* different, non-empty names"),
         ({"eval_sets": {"a": 3}}, r"eval_sets\['a'\]=3: a task from 0 to 0, or -1"),
+        (
+            {"eval_sets": {"test_a": 1, "test_b": 2}, "tasks": ["a", "b"]},
+            r"eval_sets\['test_b'\]=2: a task from 0 to 1, or -1 for none; its name works, too: 'a', 'b'",
+        ),
         ({"eval_sets": ["a"], "probe_sets": ["b"]}, "eval_set 'b' is unknown"),
         ({"tasks": ["joint"]}, "none of them called 'joint'"),
         ({"tasks": 0}, "at least one task"),

@@ -113,8 +113,8 @@ def test_what_has_no_fault_is_what_pydantic_takes(values: dict[str, Any]) -> Non
 
 
 def test_names() -> None:
-    assert unknown("learner", "zzz", "zzz", ["a"]) == "learner 'zzz' is unknown: Known: 'a'"
-    assert unknown("learner", "zzz", "zzz", []) == "learner 'zzz' is unknown: Known: none"
+    assert unknown("learner", "zzz", "zzz", ["a"]) == "learner 'zzz' is unknown. Known: 'a'"
+    assert unknown("learner", "zzz", "zzz", []) == "learner 'zzz' is unknown. Known: none"
     assert describe(dict[str, int]) == "a mapping"
     assert describe(tuple[int, ...]) == "a list"
     assert describe(Literal["a"]) == "a value"

@@ -10,8 +10,11 @@ from typer.testing import CliRunner
 
 import waterjar
 from waterjar.cli.main import app
+from waterjar.cli.measured import warnings_of
 from waterjar.diagnose.study import diagnose
+from waterjar.errors import WaterjarError
 from waterjar.run.study import study_at
+from waterjar.view.report import compose, model_of, write
 
 LABELS = np.array([[[0, 1, 0, 1] * 20]])
 RIGHT = np.array([0.5, 0.25])
@@ -64,6 +67,18 @@ def test_a_source_keeps_its_own(tmp_path: Path, own: str) -> None:
     assert "/probe_samples, /streams, which is not shown with its source" in study.notes[0]
 
 
+@pytest.mark.parametrize("right", [True, False])
+def test_a_probe_of_another_network_is_told(right: bool, tmp_path: Path) -> None:
+    record(tmp_path / "probe", source=record(tmp_path / "run", right=right))
+    study = waterjar.open_study(tmp_path)
+    said = [] if right else [
+        "probe was not made of the network that run recorded at step 1, or not of the same samples: the collective has "
+        "other logits of the set 'test' (accuracy 1.000, and 0.000 in run)"
+    ]  # fmt: skip
+    assert study.other_models == said
+    assert all(one in warnings_of(diagnose(study, families=["cost"])) for one in said)
+
+
 def test_of_two_probe_runs_with_streams_none_counts(tmp_path: Path) -> None:
     record(tmp_path / "run", own="")
     for name in ("one", "two"):
@@ -71,6 +86,25 @@ def test_of_two_probe_runs_with_streams_none_counts(tmp_path: Path) -> None:
     study = waterjar.open_study(tmp_path)
     assert "one and two both have /streams of run: it is left out" in study.notes
     assert not {"streams", "probe_samples"} & set(study.run("run").groups)
+    why = "no run has recorded streams; one and two both have /streams of run: it is left out"
+    found = diagnose(study)
+    assert found.passed_over["collective"] == why
+    with pytest.raises(WaterjarError, match=why):
+        diagnose(study, only=["collective"])
+    report = compose(model_of(study))
+    with pytest.raises(WaterjarError, match=f"there is none here: {why}"):
+        write(report, tmp_path / "r.results.md")
+    assert f"Collectives: {why}" in write(report, tmp_path / "r.md").read_text().replace("**", "").replace(":.", ":")
+
+
+def test_nor_is_it_kept_from_who_reads_of_other_runs(tmp_path: Path) -> None:
+    record(tmp_path / "run1", own="")
+    for name in ("one", "two"):
+        record(tmp_path / name, source=tmp_path / "run1")
+    record(tmp_path / "run2", seed=2)
+    report = compose(model_of(waterjar.open_study(tmp_path), settings={"collective": {"resamples": 10}}))
+    for name in ("r.md", "r.results.md"):
+        assert "one and two both have /streams of run1: it is left out" in write(report, tmp_path / name).read_text()
 
 
 def test_other_seeds_may_have_none_or_end_elsewhere(tmp_path: Path) -> None:
@@ -90,6 +124,8 @@ def test_a_probe_run_by_its_path_is_a_study_of_one(tmp_path: Path) -> None:
         waterjar.measure(tmp_path / name, families=["collective"]).results["collective"] for name in ("run", "probe")
     )
     assert of_source.collective_accuracy_final.item() == 0.0 and of_probe.collective_accuracy_final.item() == 1.0
+    assert of_probe.cell.values.tolist() == ["probe"]  # not a hash
+    assert model_of(study, settings={"collective": {"resamples": 10}}).title == "probe"  # and not the folder around it
 
 
 def test_every_command_opens_it(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import datetime
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -307,6 +309,25 @@ def test_recording_leaves_every_generator_alone(tmp_path: Path) -> None:
     alone = train(None)
     with Recorder(tmp_path / "run", {}) as recorder:
         assert train(recorder) == alone
+
+
+def test_closing_and_measuring_in_a_fresh_process_leave_every_generator_alone(tmp_path: Path) -> None:
+    """What is imported for the summary at the end may draw numbers at its import, as rich does."""
+    script = """
+import random, sys
+import numpy as np
+import waterjar
+random.seed(1), np.random.seed(1)
+before = random.getstate(), np.random.get_state()[1].tolist()
+with waterjar.Recorder(sys.argv[1], {}, tasks=["a"], eval_sets=["a"], classes=["x", "y"]) as recorder:
+    recorder.once("probe_samples", label=np.arange(8).reshape(1, 1, 8) % 2)
+    for epoch in range(3):
+        features = {"fc": np.random.default_rng(epoch).normal(size=(1, 1, 8, 4)).clip(0)}
+        recorder.log(epoch=epoch, train_task="a", performance={"accuracy": [0.5]}, snapshot={"features": features})
+waterjar.measure(sys.argv[1])
+assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+"""
+    subprocess.run([sys.executable, "-c", script, tmp_path / "run"], check=True, timeout=300)
 
 
 def test_single_elements_can_be_missing(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_one_seed_only() -> None:
     table = compare_many(frame[frame["seed"] == 1], baseline="scratch")
     row = cell(table, "ad", "er")
     assert (row["mean"], row["difference"], row["n"]) == (2.0, -2.0, 1)
-    assert math.isnan(row["low"]) and math.isnan(row["p_corrected"]) and "one value" in row["reason"]
+    assert math.isnan(row["low"]) and math.isnan(row["p_corrected"]) and "one pair of seeds" in row["reason"]
     assert set(table["family_size"]) == {0}
 
 

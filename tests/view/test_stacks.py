@@ -78,7 +78,8 @@ def test_geometry_draws_six_panels_and_the_simulation(study: waterjar.Study) -> 
     figure = figures.draw("geometry_stack", study, dataset="toys", **settings)
     assert len(figure.axes) == 6
     assert figure.axes[0].get_title(loc="left") == "Manifold Geometric Analysis - toys"
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["Simulated (Alg 1)"]
+    assert figure.axes[0].get_legend() is None  # it would stand over the lines
+    assert "Simulated (Alg 1)" in [text.get_text() for text in figure.legends[0].get_texts()]
     run = study.run("sgd-1")
     alone = figures.draw("geometry_stack", run, **settings)
     result = geometry.measure(run, **settings)
@@ -215,3 +216,18 @@ def test_a_cell_without_a_line_is_said_below_the_figure() -> None:
     draw_stack(figure, pd.DataFrame(rows), ["capacity", "dimension"], ["wide", "narrow"], over="epoch", band="interval")
     said = " ".join(text.get_text() for text in figure.findobj(Text))
     assert "narrow has no dimension: 1 of 1 inside_cone" in said and "wide has no" not in said
+
+
+def test_a_long_legend_makes_the_figure_taller_and_panels_no_lower(tmp_path: Path) -> None:
+    heights = {}
+    for n in (1, 12):
+        for i in range(n):
+            path = tmp_path / f"s{n}" / str(i)
+            with waterjar.Recorder(path, {"learner": f"learner {i}"}, seeds=[1], eval_sets={"a": 0}) as recorder:
+                for epoch in range(2):
+                    shot = {"weights": {"w": np.full((2, 2), 1.0 + epoch)}}
+                    recorder.log(epoch=epoch, performance={"accuracy": [0.5]}, snapshot=shot)
+        figure = figures.draw("plasticity_stack", waterjar.open_study(tmp_path / f"s{n}"))
+        figure.draw_without_rendering()
+        heights[n] = figure.axes[-1].get_window_extent().height / figure.dpi
+    assert heights[12] > 0.9 * heights[1]

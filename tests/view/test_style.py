@@ -24,7 +24,6 @@ from waterjar.view.style import (
     line_styles,
     marker_styles,
     save,
-    short,
 )
 
 
@@ -47,18 +46,7 @@ def test_what_is_shown() -> None:
         assert drawn("naïve – ↑ τ") == "naïve – ↑ τ"
 
 
-@given(st.lists(st.text(max_size=60), max_size=12), st.integers(8, 30))
-def test_short_names_stay_apart(names: list[str], most: int) -> None:
-    found = short(names, most)
-    assert list(found) == list(dict.fromkeys(names))
-    assert len(set(found.values())) == len(found)
-    assert all(len(label) <= most + 5 for label in found.values())  # " (12)" at most
-
-
-def test_long_names_keep_beginning_and_end() -> None:
-    names = ["x" * 5000 + "a", "x" * 5000 + "b", "x" * 4999 + "ya"]
-    assert len(set(short(names).values())) == 3
-    assert short(["sgd, lr=0.01"])["sgd, lr=0.01"] == "sgd, lr=0.01"
+def test_lines_of_a_label_fit() -> None:
     with house_style():
         shown = labels(["one two three $ four " * 20], most=30, width=12)
         assert max(len(line.replace("\\$", "$")) for label in shown.values() for line in label.split("\n")) <= 12

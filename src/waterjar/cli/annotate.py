@@ -34,10 +34,11 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Add what was forgotten while recording. Sealed bytes stay; what is told is named with every result."""
+    from waterjar.run.annotated import other_chance  # noqa: PLC0415 - not for --help
     from waterjar.run.annotations import read_annotations, told  # noqa: PLC0415 - not for --help
     from waterjar.run.reader import Run  # noqa: PLC0415
     from waterjar.run.store import ROOT  # noqa: PLC0415
-    from waterjar.run.study import Study  # noqa: PLC0415
+    from waterjar.run.study import Study, open_study  # noqa: PLC0415
 
     given: dict[str, Any] = {
         "eval_task": dict(_pair(one, "--eval-task") for one in eval_task) if eval_task else None,
@@ -61,6 +62,9 @@ def command(
         print_json({"path": str(path), **(vars(known) if known else {"entries": {}, "digest": None})})
     else:
         said = f"annotated: {told(known)}\n  sha256 {known.digest}" if known else "has no annotations any more"
+        runs = [Run(path)] if (path / ROOT).exists() else open_study(path)
+        notes = dict.fromkeys(other_chance(run.attributes) for run in runs) if chance else {}
+        said += "".join(f"\n  {note}" for note in notes if note)
         sys.stdout.write(f"{visible(str(path))} {visible_lines(said)}\n")
 
 

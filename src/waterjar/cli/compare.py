@@ -24,6 +24,7 @@ from waterjar.cli.measured import (
 )
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 from waterjar.cli.progress import working
+from waterjar.run.notebook import counted
 from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def command(
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="A scenario, or the name of a cell; as declared, or scratch_t2, or the first cell declared.",
+            help="A scenario, or a cell's name; as declared, else scratch_t2, else the cell declared or begun first.",
             autocompletion=completing.cells,
         ),
     ] = None,
@@ -97,7 +98,8 @@ def command(
     """
     from waterjar.diagnose.analysis import analysis_of  # noqa: PLC0415 - not for --help
     from waterjar.diagnose.baseline import default_baseline  # noqa: PLC0415
-    from waterjar.diagnose.compare import compare_cells, main_metrics  # noqa: PLC0415
+    from waterjar.diagnose.compare import compare_cells, main_metrics, measured_of  # noqa: PLC0415
+    from waterjar.diagnose.fitting import fitting  # noqa: PLC0415
     from waterjar.errors import unknown_name  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json, latex=as_latex)
@@ -105,15 +107,16 @@ def command(
         raise unknown_name("--format", kind, _FORMATS)
     _check_folder(out, no_figures)
     names = names_in(metrics, "--metrics")
-    study = runs_at(path, where)
+    study = fitting(runs_at(path, where))
     analysis = analysis_of(study, baseline=baseline)
     chosen, why = (analysis.baseline_name, "") if analysis.baseline_name else default_baseline(study)
     given = {"test": test, "paired": paired, "correction": correction, "alpha": alpha}
     tests = analysis.test_settings.with_given(given)
     settings = settings_by_family(sets, names or analysis.families)
-    found = run_diagnose(study, only=names, settings=settings, baseline=chosen, tests=tests, fresh=fresh)
-    names = names or main_metrics(found, tests)
+    found = run_diagnose(study, only=names, settings=settings, baseline=chosen, tests=tests, fresh=fresh, partly=True)
+    names = list(dict.fromkeys(map(found.name_of, names))) if names else main_metrics(found, tests)
     compared = compare_cells(found, names)
+    names = measured_of(found, names)[0]
     compared = compared.merge(_costs(study, fresh), on="group", how="left")
     machine = as_json or as_csv or as_latex
     if not machine:
@@ -125,6 +128,7 @@ def command(
         rows = plain.to_dict("records")
         print_json({"comparisons": rows, "baseline": chosen, "figures": {k: str(v) for k, v in drawn.items()},
                     "seals": found.seals, "passed_over": found.passed_over,
+                    "annotations": {run: vars(known) for run, known in found.annotations.items()},
                     "settings": {family: found.settings(family) for family in found.results}})  # fmt: skip
     elif as_csv:
         warn(found)
@@ -164,7 +168,7 @@ def _say_where(drawn: dict[str, Path | str], stream: TextIO) -> None:
     """The folders that figures went to, and which were not drawn."""
     for folder in dict.fromkeys(file.parent for file in drawn.values() if isinstance(file, Path)):
         files = [file.name for file in drawn.values() if isinstance(file, Path) and file.parent == folder]
-        stream.write(f"{len(files)} figures in {visible(str(folder))}: {visible(', '.join(files))}\n")
+        stream.write(f"{counted(len(files), 'figure')} in {visible(str(folder))}: {visible(', '.join(files))}\n")
     for name, why in drawn.items():
         if isinstance(why, str):
             sys.stderr.write(f"waterjar: {visible(name)}: not drawn: {visible(why)}\n")
@@ -184,11 +188,10 @@ def _costs(study: Any, fresh: bool) -> pd.DataFrame:
     return means.rename_axis(index="group", columns=None).reset_index()
 
 
-def _cells(line: pd.Series) -> list[str]:
-    from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
+def _cells(line: pd.Series, found: Diagnosis) -> list[str]:
     from waterjar.view.numbers import estimate, no_width, number, one_line, size_of  # noqa: PLC0415
 
-    scale = max(size_of(find_metric(line["metric"])), abs(line["mean"]) if line["n"] else 0.0)
+    scale = max(size_of(found.declared(line["metric"])), abs(line["mean"]) if line["n"] else 0.0)
 
     def told(name: str, low: str, high: str, n: int | None = None) -> str:
         size = 1.0 if name == "effect_size" else scale
@@ -214,7 +217,7 @@ def _cells(line: pd.Series) -> list[str]:
     ]
 
 
-def _rows(compared: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+def _rows(compared: pd.DataFrame, found: Diagnosis) -> tuple[list[str], list[list[str]]]:
     """Costs that there are, and the cells of every row, costs at its end."""
     from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
     from waterjar.view.numbers import quantity  # noqa: PLC0415
@@ -223,18 +226,18 @@ def _rows(compared: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
     units = {name: find_metric(name).units for name in costs}
     rows = []
     for _, line in compared.iterrows():
-        rows.append([*_cells(line), *(quantity(line[name], units[name]) for name in costs)])
+        rows.append([*_cells(line, found), *(quantity(line[name], units[name]) for name in costs)])
     return costs, rows
 
 
 def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
     from waterjar.diagnose.over_seeds import interval_words  # noqa: PLC0415
     from waterjar.stats.effects import effect_words  # noqa: PLC0415
-    from waterjar.view.numbers import number  # noqa: PLC0415
+    from waterjar.view.numbers import counted, number  # noqa: PLC0415
 
     alpha = found.analysis.test_settings.alpha
     first, tests = compared.iloc[0], compared[compared["test"] != ""]
-    costs, rows = _rows(compared)
+    costs, rows = _rows(compared, found)
     own = interval_words(compared["interval"], 1 - alpha)
     pairs = "pairs" if found.analysis.test_settings.paired else "runs of the smaller side"
     made = table(
@@ -247,7 +250,7 @@ def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
     meant = dict.fromkeys(found.declared(name).caution for name in compared["metric"])
     lines: list[Any] = [made, *(line for line in meant if line), baseline]
     if len(tests):
-        over = f"{first['correction']} over {first['family_size']} tests"
+        over = f"{first['correction']} over {counted(first['family_size'], 'test')}, intervals not corrected"
         how = f"{tests.iloc[0]['test']}, {over}; * p corrected <= {alpha:g}"
         least = tests["smallest_exact_p"].min()
         lines.append(f"{how}. Smallest p that an exact test could give here: {number(least)}")
@@ -279,12 +282,11 @@ def _censored(compared: pd.DataFrame, found: Diagnosis) -> list[str]:
 
 
 def _latex(compared: pd.DataFrame, found: Diagnosis) -> str:
-    from waterjar.diagnose.registry import find_metric  # noqa: PLC0415
-
-    costs, rows = _rows(compared)
-    lines = [[find_metric(name).symbol or name, *shown] for name, *shown in rows]
+    costs, rows = _rows(compared, found)
+    lines = [[found.declared(name).symbol or name, *shown] for name, *shown in rows]
     runs = [one for entry in found.study.entries for one in (entry, *found.study.probes_of(entry))]
     roots = [f"% {entry.root_hash or 'unsealed'}  {visible(entry.name)}\n" for entry in runs]
+    roots += [f"% {visible(line)}\n" for line in found.annotation_lines]
     return (
         latex_table([*_HEADER, *costs], lines)
         + "% made by waterjar from the runs with these root hashes\n"

@@ -54,6 +54,7 @@ def command(
 ) -> None:
     """Measure how the runs learned, with the settings that the study declares. A second call is instant."""
     from waterjar.diagnose.analysis import analysis_of  # noqa: PLC0415 - not for --help
+    from waterjar.diagnose.tidy import rows_of  # noqa: PLC0415
     from waterjar.errors import WaterjarError  # noqa: PLC0415
 
     one_format(csv=as_csv, json=as_json)
@@ -61,12 +62,10 @@ def command(
     study = runs_at(path, where)
     settings = settings_by_family(sets, names or analysis_of(study).families)
     found = run_diagnose(study, only=names, settings=settings, fresh=fresh, workers=workers, executor=executor)
-    if not found.results:
+    rows = found.table() if names is None else rows_of(found, names)
+    if not found.results and rows.empty:
         refused = "\n".join(f"{family}: {why}" for family, why in found.passed_over.items())
         raise WaterjarError(f"nothing could be measured of {path}:\n{refused}")
-    rows = found.table()
-    if names is not None:
-        rows = rows[rows.metric.isin(names) | rows.family.isin(names)]
     if as_json:
         print_json(found.plain(rows))
     elif as_csv:
@@ -83,17 +82,19 @@ def command(
 def print_diagnosis(found: Diagnosis, rows: pd.DataFrame) -> None:
     """Tables by family, verdicts, warnings, and where the results came from."""
     from waterjar.diagnose.over_seeds import cells_over_seeds, interval_words  # noqa: PLC0415 - not for --help
+    from waterjar.diagnose.recorded import FAMILY, TITLE  # noqa: PLC0415
     from waterjar.diagnose.registry import families  # noqa: PLC0415
     from waterjar.diagnose.rigidity.remarks import epochs_trained  # noqa: PLC0415
 
     result = found.results.get("rigidity")
     trained = {} if result is None else epochs_trained(result)
-    for name, family in families().items():
+    titles = {FAMILY: TITLE, **{name: family.title for name, family in families().items()}}
+    for name, words in titles.items():
         part = rows[rows.family == name]
         if not part.empty:
             level = found.confidence(name)
             means = cells_over_seeds(part, level, found.declared)
-            title = f"{family.title} (mean over seeds, {interval_words(means['interval'], level)})"
+            title = f"{words} (mean over seeds, {interval_words(means['interval'], level)})"
             print_rich(*_tables(title, means, found, trained if name == "rigidity" else {}), *cautions(part, found))
     said = found.sentences()
     if said:

@@ -18,7 +18,7 @@ from waterjar._version import __version__
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
 
 NAME = "doctor"
-_PIPED = 100
+_PIPED = 80
 
 
 def command(
@@ -44,11 +44,12 @@ def command(
         return
     made = table(
         f"waterjar {__version__}, python {platform.python_version()}",
-        ["extra", "installed", "missing"],
+        ["extra", "packages"],
     )
     for name, extra in extras.items():
         have = ", ".join(f"{p} {v}" for p, v in extra["installed"].items())
-        row(made, name, have or "–", ", ".join(extra["missing"]) or "–")
+        lack = f"missing: {', '.join(extra['missing'])}" if extra["missing"] else ""
+        row(made, name, "\n".join(part for part in (have, lack) if part))
     commands = [extra["command"] for extra in extras.values() if extra["command"]]
     programs = table("", ["program", "there", "what for"])
     for name, purpose in tools.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -32,15 +33,20 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """List the runs of a study."""
+    from waterjar.run.annotations import FILE  # noqa: PLC0415
     from waterjar.run.cells import flat  # noqa: PLC0415
+    from waterjar.run.index import MISANNOTATED  # noqa: PLC0415
     from waterjar.run.query import check_keys  # noqa: PLC0415 - not for --help
     from waterjar.run.study import open_study  # noqa: PLC0415
 
     study = open_study(path)
+    if any(os.path.lexists(folder / FILE) for folder in (path, *(path / entry.name for entry in study.entries))):
+        study = study.confirmed()  # its index is about runs, and not about what is told beside them
     if where is not None:
         check_keys(where, study.entries)
         study = study.select(where)
-    notes, others = [*study.notes, *undeclared_runs(study)], set(study.undeclared)
+    faults = [entry.fault for entry in study.entries if entry.status == MISANNOTATED]
+    notes, others = [*study.notes, *faults, *undeclared_runs(study)], set(study.undeclared)
     if as_json:
         for note in notes:
             sys.stderr.write(f"waterjar: {visible(note)}\n")
@@ -53,7 +59,7 @@ def command(
         )
         return
     if not study.entries:
-        print_rich(f"no runs in {path}" + (f" with {where}" if where else ""))
+        print_rich(f"no runs in {path}" + (f" with {where}" if where else ""), *study.set_aside)
         return
     settings = [flat(shown_settings(entry.config)) for entry in study.entries]
     keys = _telling(settings)

@@ -125,7 +125,3 @@ def _lacks_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-if __name__ == "__main__":
-    main()

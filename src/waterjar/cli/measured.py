@@ -182,12 +182,13 @@ def _opened(executor: str | None, workers: int | None, study: Path) -> Iterator[
 
 def warnings_of(diagnosis: Diagnosis, over: str = "") -> list[str]:
     """What a reader must know before the numbers: damage, broken seals, open runs, refusals, settings."""
-    lines = diagnosis.study.notes
+    lines = [*diagnosis.study.notes, *diagnosis.study.other_models]
     for state, words in (("tampered", "changed since it was sealed, see waterjar verify"), ("open", "not sealed yet")):
         names = [name for name, found in diagnosis.seals.items() if found == state]
         if names:
             lines.append(f"{len(names)} of {len(diagnosis.seals)} runs: {words}: {_few(names)}")
     lines += undeclared_runs(diagnosis.study)
+    lines += diagnosis.annotation_lines
     lines += [f"{family}: not measured: {why}" for family, why in diagnosis.passed_over.items()]
     lines += [f"{name}: {note}" for name, note in (*diagnosis.notes(), *diagnosis.out_of_range())]
     return [*lines, *diagnosis.changed_settings(but=over)]

@@ -108,7 +108,7 @@ def watched(declared: Any, *, quiet: bool) -> Iterator[Watch | None]:
     from waterjar.lab.study import kinds  # noqa: PLC0415
 
     live = not quiet and sys.stderr.isatty()
-    board = _Board(declared.resources.at_a_time, kinds.of(declared.kind).SHOWN, live=live)
+    board = _Board(declared.resources.at_a_time, kinds.of(declared.kind).HEADLINE, live=live)
     try:
         yield board.show
     finally:
@@ -259,7 +259,7 @@ class _Board:
         for job in (shown + rest)[:20]:
             progress = seen[job.path.name]
             rate = f"{progress.images / progress.seconds:,.0f}" if progress.seconds and progress.images else "–"
-            accuracy = "–" if progress.shown is None else f"{progress.shown:.3f}"
+            accuracy = "–" if progress.headline is None else f"{progress.headline:.3f}"
             row(made, job.path.name, coloured(progress.status), f"{progress.epochs}/{job.epochs}", rate, accuracy)
         return made
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from waterjar.run.reader import Run
 
 NAME = "show"
+_BETTER = {"higher": "↑", "lower": "↓"}
+"""Which way is better, beside the units."""
 
 
 def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJson = False) -> None:
@@ -44,10 +46,11 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
         row(head, f"annotated.{key}", value)
     for key, value in flat({"session": facts["provenance"]["sessions"][-1]}).items():
         row(head, key, value)
-    arrays = table("arrays", ["array", "dimensions", "dtype", "units", "direction"])
+    arrays = table("arrays", ["array", "dimensions", "dtype", "units"])
     for array in facts["arrays"]:
         sizes = ", ".join(f"{dim}={size}" for dim, size in array["dims"].items())
-        row(arrays, array["name"], sizes, array["dtype"], array["units"] or "–", array["direction"] or "–")
+        units = f"{array['units'] or '–'} {_BETTER.get(array['direction'], '')}".strip()
+        row(arrays, array["name"], sizes, array["dtype"], units)
     fed = ["what it can feed, what is lacking, and what would change it", ""]
     for one in feeds(run):
         fed += [f"  {one.family}: {'yes' if one.feeds else 'no'}"]

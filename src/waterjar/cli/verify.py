@@ -28,7 +28,10 @@ def command(
     require_sealed: Annotated[bool, typer.Option("--require-sealed", help="Fail for open runs too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell sealed, open or tampered, and name every array and chunk that does not hold. Exit code 1 if tampered."""
+    """Tell sealed, open or tampered, and name every array and chunk that does not hold. Exit code 1 if tampered.
+
+    So it is where annotations beside a run cannot be read, or do not fit it.
+    """
     from waterjar.diagnose.seals import verify_all  # noqa: PLC0415 - not for --help
     from waterjar.run import signature  # noqa: PLC0415
 
@@ -49,6 +52,7 @@ def command(
     if allowed_signers is not None and any(signed.state != "trusted" for _, signed in found):
         raise typer.Exit(1)
     bad = any(r.state == "tampered" or s.state == "invalid" for r, s in found) or bool(absent) or bool(unsigned)
+    bad = bad or any("problem" in (_annotations(result.path)[0] or {}) for result, _ in found)
     if bad or (require_sealed and any(result.state == "open" for result, _ in found)):
         raise typer.Exit(1)
 
@@ -106,13 +110,17 @@ def _plain(result: Verification, signed: Signature) -> dict[str, Any]:
 def _annotations(run: Path) -> tuple[dict[str, Any] | None, str]:
     """What was annotated beside the seal, and in words; damage of the file is told, and none of the run's."""
     from waterjar.errors import WaterjarError  # noqa: PLC0415
-    from waterjar.run.annotations import annotations_of, told  # noqa: PLC0415
+    from waterjar.run.annotations import AnnotationsError, annotations_of, told  # noqa: PLC0415
+    from waterjar.run.reader import Run  # noqa: PLC0415
 
     try:
         known = annotations_of(run)
-    except WaterjarError as error:
+        if known is None:
+            return None, ""
+        Run(run)  # whether they fit
+    except AnnotationsError as error:
         return {"problem": str(error)}, str(error)
-    if known is None:
+    except WaterjarError:  # of the run itself, which has its own line
         return None, ""
     return {"entries": known.entries, "sha256": known.digest}, f"annotated, not sealed: {told(known)} ({known.digest})"
 

@@ -111,7 +111,8 @@ def check_baseline(study: Study, baseline: str, rule: Baseline | None = None) ->
 def default_baseline(study: Study) -> tuple[str, str]:
     """What cells are compared with where nobody says, and a word on why: scratch_t2, else the cell declared first.
 
-    Where no declaration tells, the cell that was sealed first.
+    Where no declaration tells, it is the cell that was sealed first, as the ledger has it; without one the cell that
+    was recorded first, as its runs have it, and the first by name where they do not tell.
     """
     shown, cells = study.cell_names, study.cells
     if not cells:
@@ -124,8 +125,18 @@ def default_baseline(study: Study) -> tuple[str, str]:
             for cell, entries in cells.items():
                 if name in (entry.name for entry in entries):
                     return shown[cell] or cell, f", the first cell {word}; --baseline names another"
-    first = next(iter(cells))
-    return shown[first] or first, ", the first cell; --baseline names another"
+    begun = {cell: min(_begun(study.open(entry)) for entry in entries) for cell, entries in cells.items()}
+    first, word = next(iter(cells)), "by name"
+    earliest = [cell for cell in cells if begun[cell] == min(begun.values())]
+    if all(begun.values()) and len(earliest) == 1:
+        (first,), word = earliest, "recorded"
+    return shown[first] or first, f", the first cell {word}; --baseline names another"
+
+
+def _begun(run: Run) -> str:
+    """When a run was begun, to the second; empty where it does not say."""
+    sessions = run.attributes["provenance"].get("sessions", [])
+    return str(sessions[0].get("started", "")) if sessions else ""
 
 
 def _fingerprints(study: Study, opened: Mapping[str, Run]) -> dict[str, str | None]:

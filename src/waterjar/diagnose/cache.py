@@ -26,6 +26,7 @@ from waterjar.diagnose.measuring import METRIC, Unit
 from waterjar.diagnose.registry import Family, Metric
 from waterjar.diagnose.settings import dump
 from waterjar.errors import WaterjarError
+from waterjar.run.annotations import FILE as ANNOTATIONS
 from waterjar.run.disk import write_file
 from waterjar.run.shelf import PartError
 from waterjar.run.store import PRIVATE
@@ -36,6 +37,8 @@ _PARTS = f"{FOLDER}/parts"
 _OF_THE_UNIT, _OF_OTHERS = 7 * 86400.0, 30 * 86400.0
 """Seconds after which pieces of an interrupted measurement are given up."""
 _FORMAT = 2
+_BESIDE = ("lock", Path(ANNOTATIONS).name)
+"""Files of a run's private folder that are none of what it recorded; annotations count by what they say."""
 
 
 def fingerprint(run: Path) -> str:
@@ -45,8 +48,8 @@ def fingerprint(run: Path) -> str:
     """
     digest = hashlib.sha256()
     for place, entry in _files_below(str(run), "."):
-        if place == PRIVATE and (entry.name == "lock" or entry.name.startswith("draft-")):
-            continue  # of who writes, not of what was written
+        if place == PRIVATE and (entry.name in _BESIDE or entry.name.startswith("draft-")):
+            continue  # of who writes, or beside the run: not of what was written
         try:
             stat = entry.stat(follow_symlinks=False)  # a link itself, not what it leads to: a run's files are none
         except FileNotFoundError:  # a live run: renamed since the folder was read, and changed in any case

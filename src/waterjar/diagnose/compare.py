@@ -9,13 +9,16 @@ import pandas as pd
 
 from waterjar.diagnose.analysis import Tests
 from waterjar.diagnose.baseline import default_baseline, find_baselines
-from waterjar.diagnose.registry import find_metric, metric_name, metrics
+from waterjar.diagnose.feeds import feeds, lines_of
+from waterjar.diagnose.fitting import length_note, lengths
+from waterjar.diagnose.registry import find_metric, metrics
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import MEANINGS
 from waterjar.stats.corrections import correct
 from waterjar.stats.table import compare_many
 
+NOT_THERE = "not_recorded"
 _CORRECTED = ["p_corrected", "correction", "family", "family_size", "family_missing", "significant"]
 
 
@@ -37,11 +40,11 @@ def compare_cells(
     metric's direction; `missing` counts the reasons of missing values, `roots` has the root hashes of the cell's runs.
     """
     study, how = diagnosis.study, tests or diagnosis.analysis.test_settings
-    names = main_metrics(diagnosis, how) if names is None else list(dict.fromkeys(map(metric_name, names)))
+    names = main_metrics(diagnosis, how) if names is None else list(dict.fromkeys(map(diagnosis.name_of, names)))
+    names, absent = measured_of(diagnosis, names)
     if not names:
-        why = "; ".join([*(f"{name}: {text}" for name, text in diagnosis.passed_over.items()), *_valueless(diagnosis)])
-        raise WaterjarError(f"nothing to compare by: {why or 'no metric has a value'}. Name some metrics")
-    relative = [name for name in names if find_metric(name).relative]
+        raise WaterjarError(f"nothing to compare by: {_why_nothing(diagnosis)}. Name some metrics")
+    relative = [name for name in names if diagnosis.declared(name).relative]
     if relative and not how.paired:
         raise WaterjarError(
             f"{', '.join(relative)}: differences to the baseline, taken seed by seed; expected a paired test of them. "
@@ -92,12 +95,48 @@ def compare_cells(
     ].reset_index(drop=True)
     table = correct(table, family=family, method=how.correction)
     table["significant"] = table["p_corrected"] <= how.alpha
-    return table
+    return pd.concat([table, _without_value(table, absent, diagnosis)], ignore_index=True) if absent else table
+
+
+def measured_of(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """(metrics that were measured, metric -> why it was not); where none was, all are the first, to be refused."""
+    known = metrics()
+    why = {name: diagnosis.passed_over.get(known[name].family, "") for name in names if name in known}
+    absent = {name: said for name, said in why.items() if said}
+    there = [name for name in names if name not in absent]
+    return (there, absent) if there else (list(names), {})
+
+
+def _without_value(table: pd.DataFrame, absent: Mapping[str, str], diagnosis: Diagnosis) -> pd.DataFrame:
+    """Rows of metrics that could not be measured: without a number, and with the reason."""
+    seeds = {
+        diagnosis.study.cell_names[cell]: sum(len(one.seeds) for one in entries)
+        for cell, entries in diagnosis.study.cells.items()
+    }
+    counts = {"n": 0, "n_compared": 0, "n_unmatched": 0, "is_baseline": False, "significant": False}
+    blank = {column: np.nan if table[column].dtype.kind in "fi" else "" for column in table.columns}
+    rows = [
+        {**blank, "metric": name, "group": cell, **counts, "n_missing": n, "missing": f"{n} {NOT_THERE}", "reason": why}
+        for name, why in absent.items()
+        for cell, n in seeds.items()
+    ]
+    return pd.DataFrame(rows, columns=table.columns)
 
 
 def main_metrics(diagnosis: Diagnosis, tests: Tests) -> list[str]:
     """What is compared where nobody names any: the few that matter; without pairs, none that is a difference itself."""
-    return [name for name in diagnosis.main_metrics() if tests.paired or not find_metric(name).relative]
+    return [name for name in diagnosis.main_metrics() if tests.paired or not diagnosis.declared(name).relative]
+
+
+def _why_nothing(diagnosis: Diagnosis) -> str:
+    """Why no metric has a value: first what the families lack that were measured, with both cures, then the others."""
+    run = diagnosis.study.open(diagnosis.study.entries[0])
+    lacking = [one for one in feeds(run) if one.family in diagnosis.results and not one.feeds]
+    own = [line for one in lacking for line in lines_of(one, diagnosis.study.path)[:1]] or _valueless(diagnosis)
+    if own and diagnosis.passed_over:
+        own.append(f"{', '.join(diagnosis.passed_over)}: not measured, see waterjar diagnose")
+    told = own or [f"{name}: {text}" for name, text in diagnosis.passed_over.items()]
+    return "; ".join(told) or "no metric has a value"
 
 
 def _valueless(diagnosis: Diagnosis) -> list[str]:
@@ -113,9 +152,12 @@ def _valueless(diagnosis: Diagnosis) -> list[str]:
 
 def _with_budgets(notes: Mapping[str, str], found: Mapping[str, str | None], diagnosis: Diagnosis) -> dict[str, str]:
     """The notes, and where a cell and its baseline were trained for different lengths, as recorded, that too."""
-    result, shown = diagnosis.results.get("rigidity"), diagnosis.study.cell_names
+    result, shown, known = diagnosis.results.get("rigidity"), diagnosis.study.cell_names, lengths(diagnosis.study)
     told = dict(notes)
     if result is None:
+        for cell, base in found.items():
+            if base is not None and (note := length_note(known.get(cell), known.get(base), shown[base])):
+                told[cell] = "; ".join(part for part in (told.get(cell, ""), note) if part)
         return told
     for cell, base, note in zip(
         *(result[key].values.astype(str) for key in ("cell_id", "baseline", "budget_note")), strict=True

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from waterjar.errors import WaterjarError, given_as, unknown_name
+from waterjar.errors import WaterjarError, setting_as, unknown_name
 
 
 def choose_eval_sets(
-    belongs: Mapping[str, int], trained: Collection[int], wanted: Sequence[str] | None, where: str
+    belongs: Mapping[str, int], trained: Collection[int], wanted: Sequence[str] | None, where: str, family: str
 ) -> dict[int, str]:
     """Task -> its eval set: the one that is wanted; else the task's only one; else the one of all its samples.
 
-    `belongs` has the task of every set, -1 for none.
+    `belongs` has the task of every set, -1 for none; `family` is whose setting `eval_sets` an error speaks of.
     "All its samples" goes by name: the only one that ends in `_all`, or else in `_all_normal`. Every trained task is
     there, with an empty name where it has no eval set, and every other task that has one (that is wanted).
     """
@@ -35,7 +35,7 @@ def choose_eval_sets(
         if len(own) > 1:
             raise WaterjarError(
                 f"{where}: task {task} has several eval sets, {', '.join(map(repr, own))}: "
-                f"say which, one per task, with {given_as('eval_sets', '[...]')}"
+                f"say which, one per task, with {setting_as(f'{family}.eval_sets', '[...]')}"
             )
         chosen[task] = own[0] if own else ""
     return chosen

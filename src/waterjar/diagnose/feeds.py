@@ -7,11 +7,13 @@ is looked at for all. What is missing for another reason (NaN, a task that was n
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from waterjar.errors import WaterjarError, brief
+from waterjar.run.schema import REASON
 from waterjar.run.shown import visible
 
 if TYPE_CHECKING:
@@ -195,6 +197,26 @@ def _of_training(run: Run) -> list[str]:
     return [visible(one) for one in said if one]
 
 
+def _courses(run: Run) -> list[str]:
+    """Numbers along training, which learners are compared by where there is no accuracy of tasks."""
+    groups = ("performance", "monitor", "train")
+    found = [key for key, node in run.nodes.items() if key.split("/")[0] in groups and _is_course(node)]
+    return sorted((key for key in found if not key.endswith(REASON)), key=lambda key: groups.index(key.split("/")[0]))
+
+
+def _losses(run: Run) -> list[str]:
+    """Losses as commands take them by name: of one task, they may be what learners are compared by."""
+    sets = list(run.attributes["eval_sets"])[:3]
+    of_sets = [""] if len(sets) == 1 else [f"[{name}]" for name in sets]
+    found = [key for key in _courses(run) if key.endswith("/loss")]
+    return [f"{key}{one}" for key in found for one in (of_sets if key.startswith("performance/") else [""])]
+
+
+def _is_course(node: Mapping[str, Any]) -> bool:
+    is_array = node["node_type"] == "array" and 0 not in node["shape"]
+    return is_array and {"step", "repeat"} <= set(node["dimension_names"]) <= {"step", "repeat", "eval_set"}
+
+
 def _few(names: Sequence[str], most: int = 3) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
@@ -207,5 +229,10 @@ def summary(run: Run) -> str:
     lines = [line for one in found if one.feeds for line in lines_of(one, "RUN", telling=True)[:1]]
     lines += [line for one in found if not one.feeds for line in lines_of(one, "RUN")[:1]]
     lines = [*_of_training(run), *lines]
+    if not {"continual", "rigidity"} & set(able):
+        courses = _courses(run)
+        able += [f"what it recorded ({_few(courses)})"] if courses else []
+    elif run.attributes["progress"].get("visit", 0) == 0 and (losses := _losses(run)):
+        able += [f"by name --metrics {shlex.quote(visible(','.join(losses)))}"]
     first = f"can be measured: {', '.join(able) or 'nothing'}{'. To know:' if lines else ''}"
     return "\n".join([first, *(f"  {brief(line, 300)}" for line in lines)])

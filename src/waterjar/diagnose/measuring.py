@@ -124,9 +124,9 @@ class Loaded:
         """Where a metric here differs from its declaration."""
         return {}
 
-    def undefined(self, metric: Metric) -> bool:
-        """Whether a metric is not defined for what was recorded here; it is not computed then."""
-        return False
+    def undefined(self, metric: Metric) -> int:
+        """Why a metric is not defined for what was recorded here, as a code: it is not computed then. 0 where it is."""
+        return 0
 
     def close(self, found: Variables) -> Variables:
         """What stands beside the metrics, when all are there."""
@@ -205,7 +205,9 @@ def units_of(
     runs = {entry.name: study.open(entry) for entry in study.entries}
     able = [entry for entry in study.entries if has_groups(runs[entry.name], family.needs)]
     if not able:
-        raise WaterjarError(f"no run has recorded {_words(family.needs)}")
+        lacking = [need for need in family.needs if not any(has_groups(run, [need]) for run in runs.values())]
+        absent = _words(lacking or family.needs)
+        raise WaterjarError("; ".join([f"no run has recorded {absent}", *_left_out(family, study)]))
     cells_of_able = Study(study.path, able).cells
     for entries in cells_of_able.values():  # the same network twice is no second seed
         check_seeds({entry.name: entry.seeds for entry in entries})
@@ -224,6 +226,12 @@ def units_of(
         replace(one, baseline=cells.get(str(found[cell])), is_baseline=found[cell] == cell, note=notes.get(cell, ""))
         for cell, one in cells.items()
     ]
+
+
+def _left_out(family: Family, study: Study) -> list[str]:
+    """Why what a family needs is not there although it was recorded."""
+    needs = {part for need in family.needs for part in need.split("|")}
+    return [why for group, why in study.left_out if group in needs]
 
 
 def has_groups(run: Run, needs: Sequence[str]) -> bool:
@@ -276,7 +284,7 @@ def measure_unit(
         if metric.name not in tables:
             if metric.optional:
                 continue
-            why = UNDEFINED if loaded.undefined(metric) else NOT_RECORDED
+            why = loaded.undefined(metric) or NOT_RECORDED
             tables[metric.name] = Table((*family.inputs[metric.input], *metric.dims), sizes, why)
         made = tables[metric.name].labelled(metric.name, loaded.attributes(metric))
         for name, about in metric.beside.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -109,8 +110,16 @@ def band_words(band: str, methods: Iterable[str], confidence: float | Iterable[f
 
 
 def recorded_range(variable: str) -> tuple[float, float]:
-    """The range of a recorded variable: that of an accuracy, by its name in the schema; a loss may be anything."""
-    return (0.0, 1.0) if variable.endswith("accuracy") else UNBOUNDED
+    """The range of a recorded variable, by its name in the schema: of an accuracy, and of a loss.
+
+    A loss may be below 0, such as that of a density: where one is, intervals are as of values without a range.
+
+    >>> recorded_range("macro_accuracy"), recorded_range("loss"), recorded_range("return")
+    ((0.0, 1.0), (0.0, inf), (-inf, inf))
+    """
+    if variable.endswith("accuracy"):
+        return 0.0, 1.0
+    return (0.0, math.inf) if variable.endswith("loss") else UNBOUNDED
 
 
 def cells_over_seeds(

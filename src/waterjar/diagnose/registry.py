@@ -102,8 +102,8 @@ class Metric:
     """Units of a loss, where the metric has those of what it is made of."""
     loss_name: str = ""
     """Its long name where it is made of losses, if that of accuracies would mislead."""
-    optional: bool = False
-    """Whether it is measured on request alone, by a setting: else it is not in the result at all."""
+    optional: str = ""
+    """The setting that asks for it, such as rigidity.composite=true: else it is not in the result at all."""
     between_seeds: bool = False
     """Whether it compares seeds with each other, so that one seed's value depends on the others."""
     interval: IntervalBy = "t"
@@ -260,7 +260,7 @@ def metric(
     on_loss: OnLoss = "undefined",
     loss_units: str = "",
     loss_name: str = "",
-    optional: bool = False,
+    optional: str = "",
     between_seeds: bool = False,
     interval: IntervalBy = "t",
     made_of: tuple[str, ...] = (),

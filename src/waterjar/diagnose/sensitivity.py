@@ -16,8 +16,8 @@ from waterjar.run.identity import SEED_KEYS
 from waterjar.run.study import Study
 from waterjar.stats.correlation import correlate_pair
 
-_WORDS = {"tau": "threshold"}
-"""What papers call a setting of ours."""
+_WORDS = {("rigidity", "tau"): "threshold"}
+"""What papers call a setting of a family's."""
 
 
 def sensitivity(
@@ -42,7 +42,7 @@ def sensitivity(
     declared = find_metric(metric)
     metric = declared.name
     family = families()[declared.family]
-    key = _WORDS.get(over, over)
+    key = _WORDS.get((family.name, over), over)
     if key in family.settings_model.model_fields:
         points, found = _over_diagnosis(study, metric, key, values, settings or {}, measure)
         trends = pd.DataFrame()

@@ -80,8 +80,9 @@ def text(found: Diagnosis) -> str:
     """Families, cells, seeds, and what was passed over and why, in a line each."""
     lines = [f"<waterjar.Diagnosis of {found.study.path}", f"  {_cells(found)}"]
     lines += [f"  {family}: {words}" for family, words in _families(found)]
+    lines += [f"  recorded, and compared at the end: {', '.join(found.ends)}"] * bool(found.ends)
     lines += [f"  not measured: {family}: {why}" for family, why in _passed_over(found)]
-    lines += [f"  {line}" for line in _seals(found)]
+    lines += [f"  {line}" for line in (*found.study.notes, *_seals(found))]
     return visible_lines(lines) + ">"
 
 
@@ -93,8 +94,26 @@ def visible_lines(lines: list[str]) -> str:
 def page(found: Diagnosis) -> str:
     """The same as a small table."""
     rows = [*_families(found), *((family, f"not measured: {why}") for family, why in _passed_over(found))]
-    notes = [_cells(found), *_seals(found), 'found["family"]: its metrics; .summary(): means over seeds; .table(): all']
+    notes = [
+        _cells(found),
+        *found.study.notes,
+        *_seals(found),
+        'found["family"]: its metrics; .summary(): means over seeds; .table(): all',
+    ]
     return table(f"waterjar diagnosis of {found.study.path.name}", ("family", "measured"), rows, notes)
+
+
+def annotation_lines(found: Diagnosis) -> list[str]:
+    """A line per file of annotations that counted: of how many runs, and the hash of the file."""
+    whose: dict[str, list[str]] = {}
+    for run, known in found.annotations.items():
+        for digest in known.digest.split():
+            whose.setdefault(digest, []).append(run)
+    return [
+        f"annotated: {len(runs)} of {len(found.study)} runs ({', '.join(runs[:3])}{', …' if len(runs) > 3 else ''}), "
+        f"sha256 {digest}"
+        for digest, runs in whose.items()
+    ]
 
 
 def _families(found: Diagnosis) -> Iterator[tuple[str, str]]:

@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from waterjar.diagnose import registry, shown
+from waterjar.diagnose import registry, shown, tidy
 from waterjar.diagnose.analysis import Analysis, Tests, analysis_of
 from waterjar.diagnose.cache import FOLDER, cached, fingerprint, piece_key
-from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.fitting import fitting, unequal_lengths
 from waterjar.diagnose.measuring import assemble, measure_unit, units_of
 from waterjar.diagnose.outside import SHELF
 from waterjar.diagnose.pieces import Executor, Parts, PieceRunner
+from waterjar.diagnose.recorded import Recorded
 from waterjar.diagnose.registry import (
     Family,
     Metric,
@@ -35,15 +36,12 @@ from waterjar.errors import WaterjarError
 from waterjar.run.annotations import Annotations
 from waterjar.run.notebook import FrontDoor
 from waterjar.run.root import DamagedError
-from waterjar.run.schema import REASONS
 from waterjar.run.study import Study
 from waterjar.stats.intervals import beyond
 
 _OF_LOSSES = ("long_name", "direction", "units")
 """What a result may say of a metric otherwise than its declaration, which is that of accuracies."""
 _NOTES = ("order_note", "early_note", "chance_note", "budget_note")
-COLUMNS = ("family", "metric", "cell", "cell_id", "scenario", "seed", "value", "reason")
-"""Of `Diagnosis.table`. A cell goes by its name; `cell_id` is the hash of its settings and data."""
 Watch = Callable[[str, float, int], None]
 """Called with a family's name, how many of its units are done, and how many there are."""
 
@@ -125,6 +123,31 @@ class Diagnosis(FrontDoor):
         """Run -> what was annotated of it, of those that have any."""
         return self.study.annotations
 
+    @property
+    def annotation_lines(self) -> list[str]:
+        """A line per file of annotations that counted: of how many runs, and the hash of the file."""
+        return shown.annotation_lines(self)
+
+    @functools.cached_property
+    def recorded(self) -> Recorded:
+        """What was recorded along training, by names such as monitor/return, as it stood at the end of each run."""
+        return Recorded(self.study)
+
+    @property
+    def ends(self) -> list[str]:
+        """What was recorded, where it takes the place of metrics: of a study without measured accuracies over tasks.
+
+        One that names the families to measure has none.
+        """
+        if self.analysis.families is not None or {"continual", "rigidity"} & set(self.results):
+            return []
+        return self.recorded.main
+
+    def name_of(self, word: str) -> str:
+        """The metric, or what was recorded, that a word stands for; any other word as it is."""
+        name = metric_name(word)
+        return name if name in metrics() else self.recorded.name_of(name)
+
     def settings(self, family: str) -> dict[str, Any]:
         """The settings that a family was measured with; empty if it was not."""
         result = self.results.get(family)
@@ -160,6 +183,8 @@ class Diagnosis(FrontDoor):
     def notes(self, family: str | None = None) -> list[tuple[str, str]]:
         """(name of a cell, what is to be said of tasks, chance, unequal training); of one family, or of all."""
         said: dict[tuple[str, str], None] = {}
+        if family in (None, "continual"):
+            said |= dict.fromkeys(unequal_lengths(self.study))
         for name, result in self.results.items():
             for key in _NOTES if family in (None, name) else ():
                 if key in result:
@@ -203,6 +228,8 @@ class Diagnosis(FrontDoor):
 
     def declared(self, name: str) -> Metric:
         """A metric as it was measured here: of losses, some have another name, direction, units and range."""
+        if name not in metrics() and name in self.recorded.quantities:
+            return self.recorded.quantities[name].metric
         metric = find_metric(name)
         result = self.results.get(metric.family)
         if result is None or metric.scalar not in result:
@@ -241,33 +268,9 @@ class Diagnosis(FrontDoor):
             values = self.results[metric.family].get(metric.scalar)
             if values is not None and bool(values.notnull().any()):
                 found.append(name)
-        return found
+        return [*self.ends, *found]
 
-    def table(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """One row per metric, cell and seed that was run; what is missing stays, with its reason.
-
-        Metrics that were not measured are an error if asked for by name.
-        """
-        wanted = [find_metric(name) for name in names] if names is not None else list(metrics().values())
-        ran = {(entry.cell_id, seed) for entry in self.study.entries for seed in entry.seeds}
-        rows: list[tuple[Any, ...]] = []
-        for metric in wanted:
-            result = self.results.get(metric.family)
-            if result is not None and metric.scalar in result:
-                values = result[metric.scalar].transpose("cell", "seed")
-                codes = reasons_of(result, metric.scalar).transpose("cell", "seed").values
-                cells = zip(*(values[key].values for key in ("cell", "cell_id", "scenario")), strict=True)
-                seeds = [int(seed) for seed in values["seed"].values]
-                for about, numbers, why in zip(cells, values.values.tolist(), codes, strict=True):
-                    rows += [
-                        (metric.family, metric.name, *map(str, about), seed, number, REASONS[code])
-                        for seed, number, code in zip(seeds, numbers, why, strict=True)
-                        if (str(about[1]), seed) in ran
-                    ]
-            elif names is not None:
-                why = self.passed_over.get(metric.family, f"{metric.family} did not measure it")
-                raise WaterjarError(f"metric '{metric.name}' has no value here: {why}")
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = tidy.table
 
 
 def diagnose(
@@ -281,30 +284,30 @@ def diagnose(
     fresh: bool = False,
     watch: Watch | None = None,
     executor: Executor | None = None,
+    partly: bool = False,
 ) -> Diagnosis:
     """Measure the families that the study declares, or all that it has the data for.
 
-    `only` names families or metrics that must be measured, `families` those to try. What is not given here counts as
-    the study declares it, or as the defaults are (see `analysis_of`); `settings` goes by family. Results come from the
-    cache where runs, settings and versions are what they were; `fresh` computes them again. A family that refuses is
-    passed over, with its reason; if it must be measured, that is an error. Seals are checked whenever a run's files
-    changed since the last check, and if `fresh`; whatever is read of a sealed run is compared with its seal. Long
-    families are measured piece by piece, on `executor` if there is one, and go on where they were stopped.
+    `only` names families or metrics that must be measured (`partly`: as far as they can be), `families` those to try.
+    What is not given here counts as the study declares it, or as the defaults are (see `analysis_of`); `settings` goes
+    by family. Results come from the cache where runs, settings and versions are what they were; `fresh` computes them
+    again. A family that refuses is passed over, with its reason; if it must be measured, that is an error. Runs and
+    cells that do not fit are left out, as `fitting` says it. Seals are checked whenever a run's files changed since the
+    last check, and if `fresh`; whatever is read of a sealed run is compared with its seal. Long families are measured
+    piece by piece, on `executor` if there is one, and go on where they were stopped.
     """
-    study = study.confirmed()
-    if not study.entries:
-        raise WaterjarError(f"{study.path} holds no runs: there is nothing to measure")
-    for entry in study.entries:
-        if entry.status == "damaged":
-            raise WaterjarError(
-                f'{entry.progress["error"]}. Leave it out with --where "status != damaged", or select()'
-            )
-    named = families if only is None else [family.name for family in _named(only)]
+    whole = study.confirmed()
+    if not whole.entries:
+        why = "".join(f". {said}" for said in whole.set_aside)
+        raise WaterjarError(f"{study.path} holds no runs: there is nothing to measure{why}")
+    study = fitting(whole)
+    named = families if only is None else [family.name for family in _named(only, Recorded(study))]
     analysis = analysis_of(study, families=named, settings=settings, baseline=baseline, tests=tests)
-    marks = {entry.name: fingerprint(study.path / entry.name) for entry in (*study.entries, *study.probe_runs)}
-    seals, checked = seal_states(study, marks, again=marks if fresh else ())
+    able = [entry.name for entry in (*whole.entries, *whole.probe_runs) if not entry.fault]
+    marks = {name: fingerprint(study.path / name) for name in able}
+    seals, checked = seal_states(whole, marks, again=marks if fresh else ())
     diagnosis = Diagnosis(study, {}, {}, {}, seals, analysis, checked)
-    told = {run: f" {known.digest}" for run, known in diagnosis.annotations.items()}
+    told = {run: f" {known.mark}".rstrip() for run, known in diagnosis.annotations.items()}
     made_of = {name: mark + told.get(name, "") for name, mark in marks.items()}
     for name in registry.families() if analysis.families is None else analysis.families:
         family = find_family(name)
@@ -315,7 +318,7 @@ def diagnose(
         except WaterjarError as error:
             if isinstance(error, DamagedError):  # whatever was believed of its seal
                 _look_again(diagnosis, marks, error.path.name)
-            if only is not None:
+            if only is not None and not partly:
                 raise
             diagnosis.passed_over[name] = str(error)
     return diagnosis
@@ -328,12 +331,15 @@ def _look_again(diagnosis: Diagnosis, marks: Mapping[str, str], run: str) -> Non
         diagnosis.seals.update(states)
 
 
-def _named(only: Sequence[str]) -> list[Family]:
+def _named(only: Sequence[str], recorded: Recorded) -> list[Family]:
+    """The families that must be measured; what was recorded needs none."""
     found: dict[str, Family] = {}
     known = registry.families()
     for name in only:
         if name not in known and metric_name(name) not in metrics():
-            raise SHELF.absent(name, [*known, *metric_words()], "family or metric")
+            if recorded.name_of(name) in recorded.quantities:
+                continue
+            raise SHELF.absent(name, [*known, *recorded.quantities, *metric_words()], "family or metric")
         family = known[name] if name in known else known[find_metric(name).family]
         found[family.name] = family
     return list(found.values())

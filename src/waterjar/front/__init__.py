@@ -73,6 +73,10 @@ def compare(
     metric: str | Sequence[str] | None = None,
     baseline: str | None = None,
     *,
+    paired: bool | None = None,
+    test: str | None = None,
+    correction: str | None = None,
+    alpha: float | None = None,
     every_column: bool = False,
     settings: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
@@ -80,12 +84,23 @@ def compare(
 
     Without `metric` the few that matter are compared, without `baseline` what the study declares, else its first cell.
     `low` and `high` bound the difference, `n` is the seeds of `mean`, `n_compared` the pairs of the difference, and
-    `improvement` is the probability that a seed of the cell is better than the same seed of the baseline; p is
-    corrected over all tests of the table. `every_column` shows all that `diagnose.compare.compare_cells` gives.
+    `improvement` is the probability that a seed of the cell is better than the same seed of the baseline.
+    `p_corrected` is corrected over the `tests` of this table: over fewer where metrics are named than in the report,
+    which has all that matter. Intervals are not corrected: one may be clear of 0 beside a p that is not small.
+    `paired`, `test` ("paired_t", "wilcoxon", "permutation", "welch", "mann_whitney"), `correction` ("holm",
+    "benjamini_hochberg") and `alpha` count as the study declares them where they are not given.
+    `every_column` shows all that `diagnose.compare.compare_cells` gives.
     """
     from waterjar.front.tables import comparison  # noqa: PLC0415 - pandas
 
-    return comparison(source, metric, baseline, every_column=every_column, settings=settings)
+    return comparison(
+        source,
+        metric,
+        baseline,
+        tests={"paired": paired, "test": test, "correction": correction, "alpha": alpha},
+        every_column=every_column,
+        settings=settings,
+    )
 
 
 def metrics(family: str | None = None) -> pd.DataFrame:

@@ -91,7 +91,7 @@ def learning_curves(
     source: Source,
     *,
     variable: str | None = None,
-    group: str = "performance",
+    group: str | None = None,
     eval_sets: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     over: str = "total_epoch",

@@ -44,8 +44,9 @@ def measured(
     settings: Mapping[str, Any] | None = None,
     baseline: str | None = None,
     fresh: bool = False,
+    partly: bool = False,
 ) -> Diagnosis:
-    """What was measured of a source; of a `Diagnosis` to which nothing is added, itself.
+    """What was measured of a source, `partly` as far as it can be; of a `Diagnosis` without anything new, itself.
 
     Long families are measured on all cores, in threads: their kernels let go of the interpreter.
     """
@@ -75,6 +76,7 @@ def measured(
             baseline=baseline,
             fresh=fresh,
             executor=threads,
+            partly=partly,
         )
 
 

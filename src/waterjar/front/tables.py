@@ -32,13 +32,15 @@ _COLUMNS = {
     "n_compared": "n_compared",
     "p_value": "p",
     "p_corrected": "p_corrected",
+    "family_size": "tests",
     "significant": "significant",
     "effect_size": "effect",
     "effect_name": "effect_name",
     "improvement": "improvement",
     "reason": "reason",
 }
-"""Of a comparison, what is shown where not every column is wanted; `low` and `high` are those of the difference."""
+"""Of a comparison, what is shown where not every column is wanted; `low` and `high` are those of the difference, and
+p is corrected over so many `tests`."""
 _BETTER = {"higher": "higher is better", "lower": "lower is better", "zero": "0 is neutral", "none": "it depends"}
 
 
@@ -50,10 +52,12 @@ def summary_table(
     settings: Mapping[str, Any] | None,
 ) -> pd.DataFrame:
     """See `waterjar.summary`."""
-    asked = None if metrics is None else [metric_name(word) for word in names_of(metrics) or ()]
-    everything = asked == [ALL]
-    found = measured(source, None if everything else _to_measure(source, asked), settings=settings)
-    _refuse_nothing(found)
+    words = None if metrics is None else [metric_name(word) for word in names_of(metrics) or ()]
+    everything = words == [ALL]
+    found = measured(source, None if everything else _to_measure(source, words), settings=settings)
+    asked = None if words is None else [word if word in families() else found.name_of(word) for word in words]
+    if asked is None or everything:
+        _refuse_nothing(found)
     names = _names(found, asked, everything)
     rows = found.table(names)
     parts = [
@@ -68,7 +72,14 @@ def summary_table(
     table = _numeric(lines, names, cells) if numbers else _texts(lines, names, cells, found)
     levels = [found.confidence(family) for family in dict.fromkeys(means["family"])]
     table.attrs = {"interval": interval_words(means["interval"], levels or 0.95), "study": str(found.study.path)}
+    table.attrs |= _annotations(found)
     return table
+
+
+def _annotations(found: Diagnosis) -> dict[str, dict[str, str]]:
+    """Run -> hash of the annotations that counted (of both files, where its study has some, too), if any did."""
+    told = {run: known.digest for run, known in found.annotations.items()}
+    return {"annotations": told} if told else {}
 
 
 def _to_measure(source: Source, asked: list[str] | None) -> list[str] | None:
@@ -78,11 +89,16 @@ def _to_measure(source: Source, asked: list[str] | None) -> list[str] | None:
     if asked is None or not isinstance(source, Diagnosis):
         return asked
     known = all_metrics()
-    return None if all((known[n].family if n in known else n) in source.results for n in asked) else asked
+
+    def there(name: str) -> bool:
+        family = known[name].family if name in known else name
+        return family in source.results or source.name_of(name) in source.recorded.quantities
+
+    return None if all(map(there, asked)) else asked
 
 
 def _refuse_nothing(found: Diagnosis) -> None:
-    if not found.results:
+    if not found.results and not found.ends:
         refused = "\n".join(f"{family}: {why}" for family, why in found.passed_over.items())
         raise WaterjarError(f"nothing could be measured of {found.study.path}:\n{refused}")
 
@@ -91,8 +107,9 @@ def _names(found: Diagnosis, asked: list[str] | None, everything: bool) -> list[
     """The metrics of a table, family by family, the lead's first; those that matter come first in their family."""
     if asked is None and (few := found.main_metrics()):
         return few
-    wanted = set(found.results) if everything or asked is None else set(asked)
-    names = []
+    wanted = {*found.results, *found.ends} if everything or asked is None else set(asked)
+    recorded = found.ends if everything or asked is None else asked
+    names = [name for name in recorded if name not in families() and name not in all_metrics()]
     for family in found.order:
         own = [m for m in all_metrics().values() if m.family == family and m.scalar in found.results[family]]
         own.sort(key=lambda metric: (not metric.matters, metric.matters))
@@ -140,6 +157,7 @@ def comparison(
     metric: str | Sequence[str] | None,
     baseline: str | None,
     *,
+    tests: Mapping[str, Any],
     every_column: bool,
     settings: Mapping[str, Any] | None,
 ) -> pd.DataFrame:
@@ -151,10 +169,12 @@ def comparison(
     needed = _to_measure(source, names)
     same = isinstance(source, Diagnosis) and baseline in (None, source.analysis.baseline_name)
     if same or not _compared(source, names):  # of the others the baseline changes no number that is measured
-        found = measured(source, needed, settings=settings)
+        found = measured(source, needed, settings=settings, partly=True)
     else:
-        found = measured(source, needed, settings=settings, baseline=baseline)
-    table = compare_cells(found, names, baseline=baseline)
+        found = measured(source, needed, settings=settings, baseline=baseline, partly=True)
+    how = found.analysis.test_settings.with_given(tests)
+    table = compare_cells(found, names, baseline=baseline, tests=how)
+    table.attrs |= _annotations(found)
     if every_column:
         return table
     kept = table[[column for column in _COLUMNS if column in table]].rename(columns=_COLUMNS)
@@ -164,9 +184,11 @@ def comparison(
     kept.attrs = {
         "test": next((test for test in table["test"] if test), ""),
         "correction": str(table["correction"].iloc[0]) if len(table) else "",
-        "interval": "of the difference, t, paired by seed"
-        if found.analysis.test_settings.paired
-        else "of the difference",
+        "tests": int(table["family_size"].max()) if len(table) else 0,
+        "interval": "of the difference, t, "
+        + "paired by seed, " * how.paired
+        + "not corrected for the number of tests",
+        **_annotations(found),
     }
     return kept
 

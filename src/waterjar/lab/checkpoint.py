@@ -32,7 +32,7 @@ _TYPES = {
 
 
 @dataclass
-class Position:
+class Progress:
     """Where a training stands: the next batch, and what the epoch has added up so far."""
 
     phase: int = 0
@@ -59,17 +59,17 @@ class Position:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def position(folder: Path, content: dict[str, Any]) -> Position:
+def position(folder: Path, content: dict[str, Any]) -> Progress:
     """Where a checkpoint stands. What an older one does not know has its default; a newer one is refused."""
     found = content["position"]
-    unknown = sorted(found.keys() - {known.name for known in fields(Position)})
+    unknown = sorted(found.keys() - {known.name for known in fields(Progress)})
     if unknown:
         raise WaterjarError(
             f"checkpoint {folder / LAST} is of a later waterjar (it holds {', '.join(unknown)}): go on with that one, "
             "or remove the checkpoint to start the run anew"
         )
-    made = Position(**found)
-    for one in fields(Position):
+    made = Progress(**found)
+    for one in fields(Progress):
         value, wanted = getattr(made, one.name), _TYPES.get(str(one.type))
         if wanted is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted)):
             raise TypeError(f"{one.name} is {type(value).__name__}")

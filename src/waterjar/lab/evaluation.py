@@ -14,7 +14,7 @@ from torch import Tensor
 from waterjar.lab.augmentation import normalise, to_float
 from waterjar.lab.networks import Network
 from waterjar.lab.shortcuts import Fill, Split, inject_where, mask_random_region
-from waterjar.lab.tasks import Experiment, Rows
+from waterjar.lab.tasks import Rows, TwoTasks
 from waterjar.run.rows import masked
 from waterjar.run.schema import TRAIN, missing
 
@@ -55,19 +55,19 @@ UNION = ("t2_shortcut_normal", "t2_nonshortcut_normal")
 """`t2_all_normal` is these two: its images are not shown to the network twice."""
 
 
-def evaluation_sets(experiment: Experiment) -> list[EvaluationSet]:
+def evaluation_sets(tasks: TwoTasks) -> list[EvaluationSet]:
     """The sets that are shown to the network."""
-    labels = experiment.labels["test"]
-    t1 = np.flatnonzero((labels >= 0) & (labels < experiment.n_t1))
-    t2 = labels >= experiment.n_t1
-    with_cue = np.flatnonzero(t2 & experiment.is_shortcut[labels])
-    without = np.flatnonzero(t2 & ~experiment.is_shortcut[labels])
+    labels = tasks.labels["test"]
+    t1 = np.flatnonzero((labels >= 0) & (labels < tasks.n_t1))
+    t2 = labels >= tasks.n_t1
+    with_cue = np.flatnonzero(t2 & tasks.is_shortcut[labels])
+    without = np.flatnonzero(t2 & ~tasks.is_shortcut[labels])
     return [
         EvaluationSet("t1_all", 0, "test", t1, "clean"),
         EvaluationSet("t2_shortcut_normal", 1, "test", with_cue, "planted"),
         EvaluationSet("t2_shortcut_masked", 1, "test", with_cue, "masked"),
         EvaluationSet("t2_nonshortcut_normal", 1, "test", without, "clean"),
-        EvaluationSet("t2_validation", 1, "train", experiment.validation_rows, "planted"),
+        EvaluationSet("t2_validation", 1, "train", tasks.validation_rows, "planted"),
         EvaluationSet("t2_shortcut_clean", 1, "test", with_cue, "clean"),
         EvaluationSet("t2_shortcut_random_mask", 1, "test", with_cue, "random_mask"),
         EvaluationSet("t2_nonshortcut_masked", 1, "test", without, "masked"),
@@ -75,9 +75,9 @@ def evaluation_sets(experiment: Experiment) -> list[EvaluationSet]:
     ]
 
 
-def evaluation_sizes(experiment: Experiment) -> dict[str, int]:
+def evaluation_sizes(tasks: TwoTasks) -> dict[str, int]:
     """How many images every recorded set has; `t2_all_normal` has those of two."""
-    found = {one.name: len(one.rows) for one in evaluation_sets(experiment)}
+    found = {one.name: len(one.rows) for one in evaluation_sets(tasks)}
     found["t2_all_normal"] = sum(found[name] for name in UNION)
     return {name: found[name] for name in EVAL_SETS}
 
@@ -90,15 +90,13 @@ class Normalisation:
     std: Tensor
 
 
-def treated(
-    experiment: Experiment, chosen: EvaluationSet, rows: Rows, scale: Normalisation, fill: Fill = "black"
-) -> Tensor:
+def treated(tasks: TwoTasks, chosen: EvaluationSet, rows: Rows, scale: Normalisation, fill: Fill = "black") -> Tensor:
     """Images of a set as the network sees them, (batch, 3, height, width)."""
-    data, split, shortcut = experiment.data, chosen.split, experiment.shortcut
+    data, split, shortcut = tasks.data, chosen.split, tasks.shortcut
     source, ids = (data.train_images, data.train_index) if split == "train" else (data.test_images, data.test_index)
     images, index = to_float(source, rows), np.asarray(ids)[rows]
     if chosen.treatment in ("planted", "random_mask"):
-        images = inject_where(shortcut, images, index, split, experiment.carries[split][rows])
+        images = inject_where(shortcut, images, index, split, tasks.carries[split][rows])
     if chosen.treatment == "patched":
         images = shortcut.inject(images, index, split)
     elif chosen.treatment == "masked":
@@ -137,7 +135,7 @@ class Tally:
 
 def evaluate(
     network: Network,
-    experiment: Experiment,
+    tasks: TwoTasks,
     scale: Normalisation,
     device: str,
     fill: Fill,
@@ -155,8 +153,8 @@ def evaluate(
     try:
         with torch.inference_mode():
             tallies = {
-                chosen.name: _tally(network, experiment, chosen, scale, device, fill, batch, keep)
-                for chosen in [*evaluation_sets(experiment), *train]
+                chosen.name: _tally(network, tasks, chosen, scale, device, fill, batch, keep)
+                for chosen in [*evaluation_sets(tasks), *train]
             }
     finally:
         network.train(was_training)
@@ -168,17 +166,17 @@ def evaluate(
 
 
 def batches_of(
-    experiment: Experiment, chosen: EvaluationSet, scale: Normalisation, fill: Fill, batch: int
+    tasks: TwoTasks, chosen: EvaluationSet, scale: Normalisation, fill: Fill, batch: int
 ) -> Iterator[tuple[Tensor, Rows]]:
     """The images of a set, batch by batch, with their labels."""
     for start in range(0, len(chosen.rows), batch):
         rows = chosen.rows[start : start + batch]
-        yield treated(experiment, chosen, rows, scale, fill), experiment.labels[chosen.split][rows]
+        yield treated(tasks, chosen, rows, scale, fill), tasks.labels[chosen.split][rows]
 
 
 def _tally(
     network: Network,
-    experiment: Experiment,
+    tasks: TwoTasks,
     chosen: EvaluationSet,
     scale: Normalisation,
     device: str,
@@ -186,11 +184,11 @@ def _tally(
     batch: int,
     keep: bool,
 ) -> Tally:
-    n = experiment.n_classes
+    n = tasks.n_classes
     none = ((np.empty((0, n), np.float32),), (np.empty(0, np.int64),)) if keep else ((), ())  # of a set without samples
     tally = Tally(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), 0.0, 0, *none)
-    own = experiment.task_labels(chosen.task)
-    for images, labels in batches_of(experiment, chosen, scale, fill, batch):
+    own = tasks.task_labels(chosen.task)
+    for images, labels in batches_of(tasks, chosen, scale, fill, batch):
         inputs = images.to(device)
         if network.channels_last:
             inputs = inputs.contiguous(memory_format=torch.channels_last)

@@ -15,7 +15,7 @@ import numpy as np
 from waterjar.lab.config import Recording
 from waterjar.lab.counter_hash import fixed_choice
 from waterjar.lab.evaluation import EVAL_SETS, UNION, EvaluationSet, Tally, evaluation_sets
-from waterjar.lab.tasks import TASKS, Experiment
+from waterjar.lab.tasks import TASKS, TwoTasks
 from waterjar.run.examples import judge_examples
 from waterjar.run.recorder import Recorder
 from waterjar.run.schema import TRAIN
@@ -24,42 +24,42 @@ STATIC_BYTES, STEP_BYTES, LOGIT_BYTES = 3 * 8, 1 + 2, 4
 """Of an example: its label, index and task; at every step whether it is right, and its margin; and a logit of it."""
 
 
-def train_sets(experiment: Experiment, wanted: Recording) -> list[EvaluationSet]:
+def train_sets(tasks: TwoTasks, wanted: Recording) -> list[EvaluationSet]:
     """The training images of each task that are looked at; none where none are wanted."""
     if not (wanted.examples and wanted.train_examples):
         return []
     found = []
     for task, name in enumerate(TASKS):
-        rows = experiment.train_rows[name]
-        chosen = fixed_choice(rows, experiment.ids("train", rows), wanted.train_examples, "train examples")
+        rows = tasks.train_rows[name]
+        chosen = fixed_choice(rows, tasks.ids("train", rows), wanted.train_examples, "train examples")
         found.append(EvaluationSet(f"{TRAIN}_{name}", task, "train", chosen, "planted"))
     return found
 
 
-def shown_sets(experiment: Experiment, wanted: Recording) -> dict[str, list[EvaluationSet]]:
+def shown_sets(tasks: TwoTasks, wanted: Recording) -> dict[str, list[EvaluationSet]]:
     """Set of /examples -> the evaluation sets that it is made of, in their order."""
-    known = {one.name: [one] for one in evaluation_sets(experiment)}
+    known = {one.name: [one] for one in evaluation_sets(tasks)}
     known["t2_all_normal"] = [known[name][0] for name in UNION]
     found = {name: known[name] for name in EVAL_SETS}
-    train = train_sets(experiment, wanted)
+    train = train_sets(tasks, wanted)
     return {**found, TRAIN: train} if train else found
 
 
-def count_examples(experiment: Experiment, wanted: Recording) -> int:
+def count_examples(tasks: TwoTasks, wanted: Recording) -> int:
     """How many examples a run records; 0 where it records none."""
     if not wanted.examples:
         return 0
-    return sum(len(part.rows) for parts in shown_sets(experiment, wanted).values() for part in parts)
+    return sum(len(part.rows) for parts in shown_sets(tasks, wanted).values() for part in parts)
 
 
-def describe_examples(recorder: Recorder, experiment: Experiment, wanted: Recording) -> None:
+def describe_examples(recorder: Recorder, tasks: TwoTasks, wanted: Recording) -> None:
     """Record once which examples they are, if any are wanted."""
     if not wanted.examples:
         return
     about: dict[str, dict[str, Any]] = {"label": {}, "sample_index": {}, "task": {}}
-    for name, parts in shown_sets(experiment, wanted).items():
-        about["label"][name] = np.concatenate([experiment.labels[part.split][part.rows] for part in parts])[None]
-        about["sample_index"][name] = np.concatenate([experiment.ids(part.split, part.rows) for part in parts])[None]
+    for name, parts in shown_sets(tasks, wanted).items():
+        about["label"][name] = np.concatenate([tasks.labels[part.split][part.rows] for part in parts])[None]
+        about["sample_index"][name] = np.concatenate([tasks.ids(part.split, part.rows) for part in parts])[None]
         about["task"][name] = np.repeat([part.task for part in parts], [len(part.rows) for part in parts])[None]
     recorder.once("examples", **about)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from waterjar.errors import UnwrittenError
 from waterjar.lab.evaluation import EvaluationSet, Normalisation, Treatment, treated
 from waterjar.lab.shortcuts import Fill
-from waterjar.lab.tasks import Experiment
+from waterjar.lab.tasks import TwoTasks
 from waterjar.run.disk import write_file
 
 FOLDER = "pictures"
@@ -34,24 +34,24 @@ _WANTED: tuple[tuple[str, Treatment], ...] = (
 )
 
 
-def show_images(experiment: Experiment, folder: Path, fill: Fill) -> None:
+def show_images(tasks: TwoTasks, folder: Path, fill: Fill) -> None:
     """Write one image of T1, and one of T2's shortcut classes as it is, with the shortcut, and with it masked.
 
     Files that are there stay: all runs of a study show the same. A disk that takes none costs no training.
     """
-    labels = experiment.labels["test"]
-    of_t1 = np.flatnonzero((labels >= 0) & (labels < experiment.n_t1))[:1]
-    with_cue = np.flatnonzero((labels >= experiment.n_t1) & experiment.is_shortcut[labels])[:1]
+    labels = tasks.labels["test"]
+    of_t1 = np.flatnonzero((labels >= 0) & (labels < tasks.n_t1))[:1]
+    with_cue = np.flatnonzero((labels >= tasks.n_t1) & tasks.is_shortcut[labels])[:1]
     for task, (words, treatment) in zip((0, 1, 1, 1), _WANTED, strict=True):
         rows = with_cue if task else of_t1
         if not len(rows):
             continue
-        name = re.sub(r"[^A-Za-z0-9 _-]+", " ", experiment.class_names[labels[rows[0]]])[:40]
+        name = re.sub(r"[^A-Za-z0-9 _-]+", " ", tasks.class_names[labels[rows[0]]])[:40]
         target = folder / f"{words.format(name)}.png"
         if target.exists():
             continue
         chosen = EvaluationSet(treatment, task, "test", rows, treatment)
-        seen = treated(experiment, chosen, rows, _AS_THEY_ARE, fill)[0]
+        seen = treated(tasks, chosen, rows, _AS_THEY_ARE, fill)[0]
         pixels = (seen.clamp(0, 1) * 255).round().byte().permute(1, 2, 0).numpy()
         try:
             write_file(target, as_png(pixels))

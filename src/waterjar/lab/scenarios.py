@@ -19,36 +19,38 @@ from waterjar.lab.augmentation import AugmentationParameters, apply, epoch_param
 from waterjar.lab.config import RunConfig
 from waterjar.lab.counter_hash import epoch_order
 from waterjar.lab.evaluation import Normalisation
+from waterjar.lab.loop import Phase
 from waterjar.lab.shortcuts import inject_where
-from waterjar.lab.tasks import TASKS, Experiment, Rows
+from waterjar.lab.tasks import TASKS, Rows, TwoTasks
 from waterjar.run.schema import JOINT
 
 
 @dataclass(frozen=True, eq=False)
-class Phase:
-    """A stretch of training on one pool of images."""
+class PooledPhase(Phase):
+    """A phase on one pool of images: t1, t2 or joint."""
 
-    name: str
-    """The `train_task` it is recorded under: t1, t2 or joint."""
     task: int
     """The number the learner is told."""
     rows: Rows
     """Rows of the train split."""
-    epochs: int
 
 
-def phases(experiment: Experiment, config: RunConfig) -> list[Phase]:
+def phases(tasks: TwoTasks, config: RunConfig) -> list[PooledPhase]:
     """What is trained, in which order."""
-    t1, t2 = experiment.train_rows["t1"], experiment.train_rows["t2"]
+
+    def pooled(name: str, task: int, rows: Rows, epochs: int) -> PooledPhase:
+        return PooledPhase(name, epochs, len(batch_bounds(len(rows), config.training.batch_size)), task, rows)
+
+    t1, t2 = tasks.train_rows["t1"], tasks.train_rows["t2"]
     length = config.training
-    second = Phase("t2", 1, t2, length.epochs_t2)
+    second = pooled("t2", 1, t2, length.epochs_t2)
     match config.scenario:
         case "scratch_t2":
             return [second]
         case "interleaved":
-            return [Phase(JOINT, 0, np.concatenate([t1, t2]), length.epochs_t2)]
+            return [pooled(JOINT, 0, np.concatenate([t1, t2]), length.epochs_t2)]
         case "sequential":
-            return [Phase("t1", 0, t1, length.epochs_t1), second]
+            return [pooled("t1", 0, t1, length.epochs_t1), second]
 
 
 def batch_bounds(count: int, size: int, *, at_least: int = 2) -> list[tuple[int, int]]:
@@ -78,15 +80,15 @@ class Epoch:
     """One epoch of one phase: its batches, by number."""
 
     def __init__(
-        self, experiment: Experiment, config: RunConfig, phase: Phase, epoch: int, scale: Normalisation
+        self, tasks: TwoTasks, config: RunConfig, phase: PooledPhase, epoch: int, scale: Normalisation
     ) -> None:
-        self._experiment = experiment
+        self._tasks = tasks
         self._scale = scale
         self._rows = phase.rows[epoch_order(config.seed, phase.name, epoch, len(phase.rows))]
-        self._labels = experiment.labels["train"][self._rows]
-        self._index = np.asarray(experiment.data.train_index)[self._rows]
-        self._carries = experiment.carries["train"][self._rows]
-        self._of_task = (self._labels >= experiment.n_t1).astype(np.int64)
+        self._labels = tasks.labels["train"][self._rows]
+        self._index = np.asarray(tasks.data.train_index)[self._rows]
+        self._carries = tasks.carries["train"][self._rows]
+        self._of_task = (self._labels >= tasks.n_t1).astype(np.int64)
         self._parameters = {
             task: epoch_parameters(
                 getattr(config.augmentation, name),
@@ -94,7 +96,7 @@ class Epoch:
                 name,
                 epoch,
                 self._index,
-                image_size=experiment.data.image_size,
+                image_size=tasks.data.image_size,
             )
             for task, name in enumerate(TASKS)
             if (self._of_task == task).any()
@@ -106,17 +108,17 @@ class Epoch:
         part = slice(*self.bounds[number])
         images = self._augmented(part)
         carries = self._carries[part]
-        shortcut = self._experiment.shortcut
+        shortcut = self._tasks.shortcut
         images = inject_where(shortcut, images, self._index[part], "train", carries)
         inputs = normalise(images, self._scale.mean, self._scale.std)
         return Batch(inputs, torch.from_numpy(self._labels[part]), int(carries.sum()))
 
     def _augmented(self, part: slice) -> Tensor:
-        images, rows = self._experiment.data.train_images, self._rows[part]
+        images, rows = self._tasks.data.train_images, self._rows[part]
         if len(self._parameters) == 1:
             return apply(images, next(iter(self._parameters.values()))[part], rows)
         of_task = self._of_task[part]
-        out = torch.empty(len(rows), 3, *self._experiment.data.image_size)
+        out = torch.empty(len(rows), 3, *self._tasks.data.image_size)
         for task, parameters in self._parameters.items():
             which = np.flatnonzero(of_task == task)
             if len(which):
@@ -129,13 +131,13 @@ def _pick(parameters: AugmentationParameters, part: slice, which: NDArray[np.int
 
 
 def plain_batches(
-    experiment: Experiment, phase: Phase, scale: Normalisation, size: int, device: str
+    tasks: TwoTasks, phase: PooledPhase, scale: Normalisation, size: int, device: str
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """The phase's images as they are, shortcut planted, not augmented: what a learner measures at a task's end."""
-    index = np.asarray(experiment.data.train_index)
+    index = np.asarray(tasks.data.train_index)
     for start, stop in batch_bounds(len(phase.rows), size):
         rows = phase.rows[start:stop]
-        images = to_float(experiment.data.train_images, rows)
-        images = inject_where(experiment.shortcut, images, index[rows], "train", experiment.carries["train"][rows])
+        images = to_float(tasks.data.train_images, rows)
+        images = inject_where(tasks.shortcut, images, index[rows], "train", tasks.carries["train"][rows])
         inputs = normalise(images, scale.mean, scale.std)
-        yield inputs.to(device), torch.from_numpy(experiment.labels["train"][rows]).to(device)
+        yield inputs.to(device), torch.from_numpy(tasks.labels["train"][rows]).to(device)

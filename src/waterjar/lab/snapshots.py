@@ -13,20 +13,20 @@ from waterjar.lab.config import RunConfig
 from waterjar.lab.counter_hash import fixed_choice
 from waterjar.lab.evaluation import EvaluationSet, Normalisation, evaluation_sets, treated
 from waterjar.lab.networks import Network
-from waterjar.lab.tasks import Experiment, Rows
+from waterjar.lab.tasks import Rows, TwoTasks
 from waterjar.run.recorder import Recorder
 
 
 class Snapshots:
     """Which images are probed, and when."""
 
-    def __init__(self, experiment: Experiment, config: RunConfig, scale: Normalisation, device: str) -> None:
-        self._experiment = experiment
+    def __init__(self, tasks: TwoTasks, config: RunConfig, scale: Normalisation, device: str) -> None:
+        self._tasks = tasks
         self._wanted = config.recording
         self._fill = config.shortcut.mask
         self._scale = scale
         self._device = device
-        self._sets = [chosen for chosen in evaluation_sets(experiment) if len(chosen.rows)]
+        self._sets = [chosen for chosen in evaluation_sets(tasks) if len(chosen.rows)]
         count = min([self._wanted.samples, *(len(chosen.rows) for chosen in self._sets)])
         self._rows = {chosen.name: self._choice(chosen, count) for chosen in self._sets}
 
@@ -37,7 +37,7 @@ class Snapshots:
 
     def _choice(self, chosen: EvaluationSet, count: int) -> Rows:
         """The rows with the smallest hashes of their sample ids: sets of the same images share their choice."""
-        return fixed_choice(chosen.rows, self._experiment.ids(chosen.split, chosen.rows), count, "probe samples")
+        return fixed_choice(chosen.rows, self._tasks.ids(chosen.split, chosen.rows), count, "probe samples")
 
     def describe(self, recorder: Recorder, network: Network) -> None:
         """Record once what the features are features of; and the weights before any training."""
@@ -48,9 +48,9 @@ class Snapshots:
             labels, ids, boxes = [], [], []
             for chosen in self._sets:
                 rows = self._rows[chosen.name]
-                labels.append(self._experiment.labels[chosen.split][rows])
-                ids.append(self._experiment.ids(chosen.split, rows))
-                boxes.append(self._experiment.shortcut.region(ids[-1], chosen.split))
+                labels.append(self._tasks.labels[chosen.split][rows])
+                ids.append(self._tasks.ids(chosen.split, rows))
+                boxes.append(self._tasks.shortcut.region(ids[-1], chosen.split))
             recorder.once(
                 "probe_samples",
                 label=np.stack(labels)[None],
@@ -76,7 +76,7 @@ class Snapshots:
         try:
             with torch.inference_mode():
                 for chosen in self._sets:
-                    images = treated(self._experiment, chosen, self._rows[chosen.name], self._scale, self._fill)
+                    images = treated(self._tasks, chosen, self._rows[chosen.name], self._scale, self._fill)
                     _, found = network.forward_features(images.to(self._device), self._wanted.features)
                     for layer, values in found.items():
                         features[layer][chosen.name] = values.float().cpu().numpy()

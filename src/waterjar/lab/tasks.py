@@ -23,7 +23,7 @@ TASKS = ("t1", "t2")
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class TwoTasks:
     """A data set seen as T1 and T2. Labels are positions in `classes`: T1 classes first, then T2."""
 
     data: ImageData
@@ -64,8 +64,8 @@ class Experiment:
         return slice(0, self.n_t1) if task == 0 else slice(self.n_t1, self.n_classes)
 
 
-def arrange(data: ImageData, config: RunConfig) -> Experiment:
-    """Lay the experiment out over a data set."""
+def arrange(data: ImageData, config: RunConfig) -> TwoTasks:
+    """Lay both tasks out over a data set."""
     tasks = config.tasks
     t1, t2 = data.classes_of(tasks.t1_superclasses), data.classes_of(tasks.t2_superclasses)
     classes = np.concatenate([t1, t2])
@@ -87,7 +87,7 @@ def arrange(data: ImageData, config: RunConfig) -> Experiment:
         & selected(shortcut, index[split], "train" if split == "train" else "test", rates[split])
         for split in ("train", "test")
     }
-    return Experiment(
+    return TwoTasks(
         data=data,
         shortcut=shortcut,
         classes=classes,

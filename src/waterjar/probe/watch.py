@@ -4,8 +4,8 @@ watch = wj.watch(model, layers=["fc1"], eval_sets={"digits01": (x, y), "digits23
 with watch.recorder("runs/naive-0", {"method": "naive"}, seeds=[0], tasks=["digits01", "digits23"]) as recorder:
     for task in tasks:
         for epoch in range(1, 11):
-            train(model, task)
-            recorder.log(epoch=epoch, train_task=task, **watch())
+            loss = train(model, task)
+            recorder.log(epoch=epoch, train_task=task, **watch(train={"loss": loss}))
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.probe import _evaluation as evaluation
 from waterjar.probe._features import features_of, layers_of
 from waterjar.probe.untouched import device_of, left_as_it_was
+from waterjar.run.coordinates import flag
+from waterjar.run.intake import STEP_GROUPS, Values
 from waterjar.run.recorder import Recorder
 
 Batches: TypeAlias = "tuple[Any, Any] | Iterable[Any]"
@@ -59,7 +61,7 @@ class Watch:
         self._loss = loss
         self._weights = weights
 
-    def __call__(self, *, snapshot: bool = True) -> dict[str, dict[str, Any]]:
+    def __call__(self, *, snapshot: bool | Values = True, **known: Values | None) -> dict[str, dict[str, Any]]:
         """Look once: what `Recorder.log` takes, `recorder.log(epoch=epoch, train_task=task, **watch())`.
 
         - `performance`: accuracy (if labels are class numbers) and mean loss of every evaluation set, in eval mode.
@@ -67,6 +69,25 @@ class Watch:
           clipping was done. Call it before `zero_grad`; without any gradient there is none in it.
         - `snapshot`: features of the watched layers on the probe samples, and all parameters. They take most of the
           disk: `watch(snapshot=epoch % 5 == 0)` takes them now and then.
+
+        What the loop knows itself goes through here, by the groups of `Recorder.log`, and is put beside what is seen:
+        `watch(train={"loss": loss, "accuracy": accuracy}, monitor={"lr": lr})`, `watch(snapshot={"streams": ...})`.
+        """
+        for group, values in known.items():
+            if group not in STEP_GROUPS:
+                raise unknown_name("watch: group", group, (*STEP_GROUPS, "snapshot"))
+            if values is not None and not isinstance(values, Mapping):
+                raise WaterjarError(f"{group}={brief(repr(values))}: expected a mapping name -> values")
+        of_loop = {group: values for group, values in known.items() if values is not None}
+        of_loop |= {"snapshot": snapshot} if isinstance(snapshot, Mapping) else {}
+        taken = isinstance(snapshot, Mapping) or flag("snapshot", snapshot)
+        return _merged(self._seen(snapshot=taken), of_loop, "")
+
+    def _seen(self, *, snapshot: bool) -> dict[str, dict[str, Any]]:
+        """What is seen of the network now, by group.
+
+        `train` is there even if empty: `log(train=..., **watch())`, which Python refuses, then fails at the first step
+        already, and not after the first epoch of training.
         """
         performance: dict[str, dict[str, Any]] = {}
         shot: dict[str, Any] = {}
@@ -81,7 +102,7 @@ class Watch:
         if snapshot and self._weights:
             shot["weights"] = {name: one.detach().to("cpu", copy=True) for name, one in self._model.named_parameters()}
         told: dict[str, dict[str, Any]] = {"performance": performance} if performance else {}
-        told |= {"train": {"gradient_norm": norm}} if norm is not None else {}
+        told["train"] = {"gradient_norm": norm} if norm is not None else {}
         return told | ({"snapshot": shot} if shot else {})
 
     def _undisturbed(self) -> AbstractContextManager[None]:
@@ -160,6 +181,9 @@ def watch(
 ) -> Watch:
     """Watch a network in a loop of your own: `recorder.log(epoch=epoch, train_task=task, **watch())` records it.
 
+    What the loop knows itself goes through the same call: `**watch(train={"loss": loss, "accuracy": accuracy})`. All
+    groups of `Recorder.log` do; what is seen is never replaced.
+
     Parameters
     ----------
     layers : names of modules (`model.named_modules()`) whose output is kept as features, a row per sample; or a mapping
@@ -218,6 +242,20 @@ def _samples(
         first = {name: evaluation.EvalSet("probe", probe).first()}
     count = min(len(one) for one in first.values())
     return {name: one[:count] for name, one in first.items()}
+
+
+def _merged(seen: Mapping[str, Any], known: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What is seen and what the loop knows, side by side; nothing is there twice."""
+    found = dict(seen)
+    for name, value in known.items():
+        at = f"{where}['{name}']" if where else str(name)
+        if name not in found:
+            found[name] = value
+        elif isinstance(value, Mapping) and isinstance(found[name], Mapping):
+            found[name] = _merged(found[name], value, at)
+        else:
+            raise WaterjarError(f"{at} is what watch records itself: expected another name for a value of your own")
+    return found
 
 
 def gradient_norm(model: nn.Module) -> float | None:

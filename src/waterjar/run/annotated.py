@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError
+from waterjar.run.annotations import AnnotationsError
 from waterjar.run.codec import Json, Storage, array_metadata, group_metadata
-from waterjar.run.root import DamagedError, Region
+from waterjar.run.root import Region
 from waterjar.run.schema import GROUPS
 
 _LABEL = "probe_samples/label"
 _VARIABLE = GROUPS["probe_samples"]["label"]
+_ROUNDED = 0.02
+"""Share by which a chance may be off 1 / classes, as 0.33 of three is."""
 _SNAPSHOTS = ("features", "attention", "attribution", "streams", "probe_samples")
 
 
@@ -46,7 +49,7 @@ class Annotated:
             if "probe_labels" in entries and _LABEL not in self.nodes:
                 self._label_samples(entries["probe_labels"])
         except Unfit as error:
-            raise DamagedError(
+            raise AnnotationsError(
                 path, f"{path}: its annotations do not fit: {error}. 'waterjar annotate' puts them right"
             ) from None
 
@@ -119,6 +122,23 @@ def chance_of(tasks: list[str], given: Any) -> float | list[float] | None:
     if not isinstance(given, Mapping):
         return given  # type: ignore[no-any-return]
     return [given[task] for task in tasks] if set(tasks) <= given.keys() else None
+
+
+def other_chance(attributes: Mapping[str, Any]) -> str:
+    """A sentence where chance was told to be another than that of the classes; it counts, for there are reasons to.
+
+    >>> other_chance({"chance": 0.2, "classes": list("0123456789")})
+    'chance counts as 0.2, as annotated; guessing among the 10 classes of the run gets 0.1'
+    """
+    told, classes = attributes.get("chance"), attributes.get("classes")
+    numbers = told if isinstance(told, list) else [] if told is None else [told]
+    if not classes or all(abs(one * len(classes) - 1) <= _ROUNDED for one in numbers):
+        return ""
+    shown = ", ".join(f"{one:g}" for one in dict.fromkeys(numbers))
+    return (
+        f"chance counts as {shown}, as annotated; guessing among the {len(classes)} classes of the run gets "
+        f"{1 / len(classes):.3g}"
+    )
 
 
 def samples_of(nodes: Json) -> tuple[int, int] | None:

@@ -15,6 +15,7 @@ from waterjar.run.annotations import PARTS, merged, read_annotations, remove_ann
 from waterjar.run.arrays import to_numpy
 from waterjar.run.coordinates import finite, names_of, place_of_task, whole
 from waterjar.run.identity import text
+from waterjar.run.intake import check_labels
 
 if TYPE_CHECKING:
     from waterjar.run.reader import Run
@@ -157,6 +158,8 @@ def _classes(runs: Sequence[Run], given: object) -> list[str]:
         recorded = run.attributes.get("classes")
         if recorded and recorded != names:
             raise _contradiction(run, f"the classes {', '.join(recorded)}", ", ".join(names))
+        if _LABEL in run.nodes:
+            check_labels(run.array(_LABEL), names, f"{run.path}: probe_samples/label")
         for key, node in run.nodes.items():
             dims = node.get("dimension_names", ())
             size = node["shape"][dims.index("class")] if "class" in dims else len(names)
@@ -182,6 +185,7 @@ def _probe_labels(runs: Sequence[Run], given: object) -> dict[str, Any]:
             labels = labels_of(found, sets, len(run.seeds), shape)
         except WaterjarError as error:
             raise WaterjarError(f"{run.path}: {error}") from None
+        check_labels(labels, run.attributes.get("classes") or (), f"{run.path}: probe_labels")
         if _LABEL in run.nodes and not np.array_equal(run.array(_LABEL), labels):
             raise _contradiction(run, "other labels of these samples (probe_samples/label)", "")
     return found

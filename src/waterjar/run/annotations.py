@@ -7,6 +7,9 @@ its hash is named beside every number that rests on it. Manifest and seal of the
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +19,7 @@ from waterjar.errors import WaterjarError
 from waterjar.run.disk import write_file
 from waterjar.run.identity import plain
 from waterjar.run.root import DamagedError
-from waterjar.run.stamped import pack, unpack
+from waterjar.run.stamped import pack, to_json, unpack
 from waterjar.run.store import ROOT, read_file, sha256
 
 FILE = ".waterjar/annotations.json"
@@ -25,12 +28,22 @@ PARTS = ("eval_task", "chance", "classes", "probe_labels", "note")
 _LARGEST = 2**24
 
 
+class AnnotationsError(DamagedError):
+    """Annotations that cannot be read, or do not fit; the run beside them is what it was."""
+
+
 @dataclass(frozen=True)
 class Annotations:
     """What was added to a run, or to all runs of a study, and the SHA-256 of the file that says it (of both files)."""
 
     entries: dict[str, Any]
     digest: str
+
+    @property
+    def mark(self) -> str:
+        """Changes with whatever is read of a run: with all but a note; empty where a note is all."""
+        read = {part: value for part, value in sorted(self.entries.items()) if part != "note"}
+        return sha256(to_json(read)) if read else ""
 
 
 def read_annotations(folder: Path) -> Annotations | None:
@@ -46,8 +59,11 @@ def read_annotations(folder: Path) -> Annotations | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DamagedError(
-            folder, f"{folder / FILE} is damaged: {error}. 'waterjar annotate {folder} --remove all' takes it away"
+        why = getattr(error, "strerror", None) or error
+        raise AnnotationsError(
+            folder,
+            f"{folder / FILE} is damaged: {why}. 'waterjar annotate {shlex.quote(str(folder))} --remove all' takes it "
+            "away",
         ) from error
     return Annotations(entries, sha256(text))
 
@@ -79,7 +95,7 @@ def annotations_of(run: Path) -> Annotations | None:
     """
     own, study = read_annotations(run), None
     above = Path(run.absolute()).parent
-    if (above / FILE).is_file() and not (above / ROOT).exists():
+    if os.path.lexists(above / FILE) and not (above / ROOT).exists():
         study = read_annotations(above)
     if own is None or study is None:
         return own or study
@@ -104,9 +120,12 @@ def write_annotations(folder: Path, entries: dict[str, Any]) -> Annotations:
 
 
 def remove_annotations(folder: Path) -> None:
-    """Take the annotations of a run or study away, if it has any."""
+    """Take the annotations of a run or study away, if it has any; also what stands in their place and is no file."""
     try:
-        (folder / FILE).unlink(missing_ok=True)
+        if (folder / FILE).is_dir() and not (folder / FILE).is_symlink():
+            shutil.rmtree(folder / FILE)
+        else:
+            (folder / FILE).unlink(missing_ok=True)
     except OSError as error:
         raise WaterjarError(f"could not remove {folder / FILE}: {error.strerror}") from error
 

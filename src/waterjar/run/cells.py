@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from waterjar.run.shown import shown_value
 
+if TYPE_CHECKING:
+    from waterjar.run.index import Entry
+
 METHOD_KEYS = ("method", "strategy", "learner", "name")
+_LIKE_SEEDS = ("random_state", "random_seed", "rng_seed", "manual_seed", "torch_seed", "numpy_seed", "rng", "seed")
+"""Last parts of keys that others call a seed; at the top of a config `seed` is one, and none of these."""
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -50,6 +55,23 @@ def name_cells(configs: Mapping[str, Mapping[str, Any]], leave_out: str = "") ->
         if len(set(found.values())) == len(found):
             return found
     return {cell: cell for cell in names}
+
+
+def seeds_as_settings(cells: Iterable[Sequence[Entry]]) -> list[str]:
+    """A sentence where cells of one seed each differ in a setting alone that goes by another name of a seed."""
+    alike: dict[str, dict[str, set[str]]] = {}
+    for entries in cells:
+        config = flat(entries[0].config)
+        keys = [key for key in config if key.rpartition(".")[2] in _LIKE_SEEDS]
+        if sum(len(one.seeds) for one in entries) <= 1 and len(keys) == 1:
+            rest = repr(sorted((key, repr(value)) for key, value in config.items() if key != keys[0]))
+            alike.setdefault(keys[0], {}).setdefault(rest, set()).add(repr(config[keys[0]]))
+    return [
+        f"runs differ in config '{key}' alone, and count as learners of one seed each: record seeds=[...] "
+        f"(Recorder(..., seeds=[seed]), and no '{key}' in the config) for seeds of one learner"
+        for key, groups in alike.items()
+        if any(len(values) > 1 for values in groups.values())
+    ]
 
 
 def method_of(config: Mapping[str, Any]) -> str:

@@ -93,11 +93,15 @@ def _parts(values: Floats, rule: str) -> Floats:
     """What is averaged: (..., stream, class)."""
     if rule == "mean_logit":
         return values
-    probabilities = np.exp(log_softmax(values))
     if rule == "mean_probability":
-        return probabilities
+        return np.exp(log_softmax(values))
     votes = np.asarray(np.arange(values.shape[-1]) == values.argmax(-1)[..., None], np.float64)
-    return np.where(np.isnan(probabilities).any(-1, keepdims=True), np.nan, votes)
+    return np.where(_votes(values)[..., None], votes, np.nan)
+
+
+def _votes(logits: NDArray[Any]) -> NDArray[np.bool_]:
+    """(...): whether logits (..., class) have a largest one; that may be plus infinity, which is no probability."""
+    return np.asarray(~np.isnan(logits).any(-1) & (logits.max(-1) > -np.inf))
 
 
 def averaged_parts(logits: ArrayLike, rule: str) -> Floats:
@@ -135,7 +139,8 @@ def reproduces(logits: Any, collective: Any, rule: Rule) -> bool | None:
     False
     """
     streams, recorded = np.asarray(logits), np.asarray(collective)
-    known = ~np.isnan(log_softmax(recorded)).any(-1) & ~np.isnan(log_softmax(streams)).any((-1, -2))
+    able = _votes(streams) if rule == "vote" else ~np.isnan(log_softmax(streams)).any(-1)
+    known = ~np.isnan(log_softmax(recorded)).any(-1) & able.all(-1)
     streams, recorded = streams[known], recorded[known]
     return _reproduces(rule, streams, recorded, np.exp(log_softmax(recorded))) if known.any() else None
 

@@ -67,11 +67,21 @@ def describe(
 
 
 def _eval_sets(given: Sequence[str] | Mapping[str, int | str], tasks: Sequence[str]) -> dict[str, int]:
-    """The task of every eval set, by its place: as told, by name or place; of a list, the task of the same name."""
+    """The task of every eval set, by its place: as told, by name or place; of a list, the task of the same name.
+
+    A set that is called like one task and told to be of another is refused: whose accuracy it has, nobody could say.
+    """
     sets = names_of("eval_sets", given)
     if not isinstance(given, Mapping):
         return {name: tasks.index(name) if name in tasks else -1 for name in sets}
-    return {name: place_of_task(given[name], tasks, f"eval_sets['{name}']") for name in sets}
+    found = {name: place_of_task(given[name], tasks, f"eval_sets['{name}']") for name in sets}
+    for name, place in found.items():
+        if place >= 0 and name in tasks and name != tasks[place]:
+            raise WaterjarError(
+                f"eval_sets['{name}'] belongs to task '{tasks[place]}', but bears the name of task '{name}': expected "
+                f"eval_sets={{'{name}': '{name}', ...}}, or another name for the set, such as 'test_{tasks[place]}'"
+            )
+    return found
 
 
 def place_of_task(task: object, tasks: Sequence[str], where: str) -> int:
@@ -86,7 +96,11 @@ def place_of_task(task: object, tasks: Sequence[str], where: str) -> int:
         return list(tasks).index(task)
     place = whole(where, task)
     if not -1 <= place < len(tasks):
-        raise WaterjarError(f"{where}={place}: a task from 0 to {len(tasks) - 1}, or -1 for none")
+        raise WaterjarError(
+            f"{where}={place}: a task from 0 to {len(tasks) - 1}, or -1 for none; its name works, too: "
+            + ", ".join(f"'{name}'" for name in tasks[:3])
+            + (" ..." if len(tasks) > 3 else "")
+        )
     return place
 
 
@@ -191,6 +205,12 @@ def advance(
     """
     index = task_index(train_task, tasks)
     name = JOINT if index < 0 else tasks[index]
+    counted = index > 0 and not isinstance(train_task, str) and name != str(index)
+    if counted and "train_task" not in last:
+        raise WaterjarError(
+            f"train_task={index} at the first step: numbers of tasks start at 0, which is '{tasks[0]}', and this is "
+            f"'{name}'. If it is trained first, say train_task='{name}'"
+        )
     epoch = finite("epoch", epoch)
     if epoch < 0:
         raise WaterjarError(f"epoch={epoch}: it starts at 0, the evaluation before any training")

@@ -103,9 +103,9 @@ def unknown(
     else:
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         near = near or difflib.get_close_matches(name, places, n=1, cutoff=0.6)
-    guess = f" did you mean '{full[near[0]]}'?" if near else ""
+    guess = f": did you mean '{full[near[0]]}'?" if near else "."
     listing = ", ".join(f"'{option}'" for option in names) or "none"
-    return f"{what} '{path}' is unknown:{guess} Known: {listing}"
+    return f"{what} '{path}' is unknown{guess} Known: {listing}"
 
 
 def _of_model(model: type[BaseModel], values: Mapping[str, object], at: str) -> list[str]:

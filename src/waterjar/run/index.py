@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,10 @@ from waterjar.run.store import read_file
 
 INDEX = ".waterjar/index.json"
 _VERSION = 3
+
+
+DAMAGED, MISANNOTATED = "damaged", "misannotated"
+"""Statuses of a run that cannot be read, and of one that cannot for its annotations alone."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,14 @@ class Entry:
     source: str = ""
     """Root hash of the run that a probe run looked into; empty of a run that was trained."""
 
+    @property
+    def fault(self) -> str:
+        """Why it cannot be read, and what can be done; empty where it can."""
+        said, without = str(self.progress.get("error", "")), f'"status != {DAMAGED}"'
+        if self.status != DAMAGED:
+            return said
+        return f"{said}. Leave it out with select({without}), on the command line with --where {without}"
+
 
 Index = dict[str, tuple[list[int], Entry]]
 """run -> time, size and inode of its root when it was read, and what it said."""
@@ -47,7 +59,12 @@ def entry_of(run: Run) -> Entry:
 
 def damaged_entry(name: str, error: WaterjarError) -> Entry:
     """A run that cannot be read: it must show among the others, and must not hide them."""
-    return Entry(name, "", f"damaged {name}", "damaged", [], {}, {"step": -1, "error": str(error)}, None)
+    return Entry(name, "", f"damaged {name}", DAMAGED, [], {}, {"step": -1, "error": str(error)}, None)
+
+
+def misannotated(entry: Entry, error: WaterjarError) -> Entry:
+    """A run that is what it was, and cannot be read as its annotations would have it."""
+    return replace(entry, status=MISANNOTATED, progress={**entry.progress, "error": str(error)})
 
 
 def read_index(folder: Path) -> Index:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from waterjar.errors import WaterjarError, unknown_name
+from numpy.typing import NDArray
+
+from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run.arrays import cast, fitting
 from waterjar.run.codec import Storage
 from waterjar.run.coordinates import check_name, layer_name
@@ -19,8 +21,23 @@ Values = Mapping[str, object]
 Rows = dict[str, dict[str, Row]]
 """Group -> variable -> its row."""
 
+STEP_GROUPS = ("performance", "train", "expert", "resources", "monitor", "probes", "examples")
+"""What a step may hold."""
 SNAPSHOTS = ("features", "weights", "attention", "attribution", "streams", "outputs")
 """What a snapshot may hold."""
+
+
+def check_labels(labels: NDArray[Any], classes: Sequence[str], where: str) -> None:
+    """Refuse labels that are no places among the classes of the run, if it has named them; -1 is no sample."""
+    if not classes or not labels.size or labels.dtype.kind not in "iu":
+        return
+    low, high = labels.min(), labels.max()
+    if low < -1 or high >= len(classes):
+        wrong, named = low if low < -1 else high, brief(", ".join(classes))
+        raise WaterjarError(
+            f"{where} has a label {wrong}, and the run {len(classes)} classes ({named}): expected 0 to "
+            f"{len(classes) - 1}, places in classes=[...], which are all that the network chooses among (-1: no sample)"
+        )
 
 
 class Intake:
@@ -36,6 +53,7 @@ class Intake:
         self._eval_sets = list(identity["eval_sets"])
         self._probe_sets: list[str] = identity["probe_sets"]
         self._repeats = len(identity["seeds"])
+        self._classes: list[str] = identity["classes"] or []
         self._variables = variables
         self._storage = storage
         self._writer = writer
@@ -106,6 +124,8 @@ class Intake:
             label = f"{group}['{name}']"
             with fitting(label):
                 rows[name] = snapshot_row(value, variable, self._sizes(group), self._probe_sets, label, "keep")
+        if group == "probe_samples" and "label" in rows:
+            check_labels(rows["label"].values, self._classes, "probe_samples['label']")
         return rows, table, None
 
     def _examples(self, group: str, values: Values, first: tuple[str, ...]) -> tuple[dict[str, Row], Examples]:

@@ -16,6 +16,10 @@ _NOT_RECORDED, _NOT_A_NUMBER, _RUN_ENDED = map(REASONS.index, ("not_recorded", "
 _FILLS = {"f": np.nan, "i": np.nan, "u": np.nan, "b": False, "O": "", "U": ""}
 
 
+class UnlikeError(WaterjarError):
+    """Runs of one cell whose steps do not fit together."""
+
+
 def codes_of(values: NDArray[Any], reasons: NDArray[Any] | None) -> NDArray[np.uint8]:
     """Why values are missing, as codes; 0 where they are there. NaN that nobody explains is `not_a_number`."""
     if reasons is not None:
@@ -113,7 +117,7 @@ def _shared_labels(parts: dict[str, Arrays], dim: str, shown: Mapping[str, str])
     longest: NDArray[Any] = max(with_dim.values(), key=len)
     for run, labels in with_dim.items():
         if not np.isin(labels, longest).all():
-            raise WaterjarError(
+            raise UnlikeError(
                 f"{shown[run]} has {dim} labels that a longer run of its cell lacks: they cannot be joined"
             )
     return longest
@@ -127,7 +131,7 @@ def _common(parts: dict[str, Arrays], name: str, dim: str, labels: NDArray[Any],
     for run, (_, theirs, _) in found.items():
         mine = values[np.searchsorted(labels, parts[run][dim][1])] if dims == (dim,) else values
         if not np.array_equal(mine, theirs):
-            raise WaterjarError(f"{shown[run]} disagrees with {shown[longest]}, a run of the same cell, about {name}")
+            raise UnlikeError(f"{shown[run]} disagrees with {shown[longest]}, a run of the same cell, about {name}")
     return found[longest]
 
 

@@ -68,11 +68,17 @@ class FrontDoor:
         metric: str | Sequence[str] | None = None,
         baseline: str | None = None,
         *,
+        paired: bool | None = None,
+        test: str | None = None,
+        correction: str | None = None,
+        alpha: float | None = None,
         every_column: bool = False,
         settings: Mapping[str, Any] | None = None,
     ) -> pd.DataFrame:
         """Cells against a baseline, seed by seed. See `waterjar.compare`."""
-        found: pd.DataFrame = _front().compare(self, metric, baseline, every_column=every_column, settings=settings)
+        tests = {"paired": paired, "test": test, "correction": correction, "alpha": alpha}
+        how = {**tests, "every_column": every_column, "settings": settings}
+        found: pd.DataFrame = _front().compare(self, metric, baseline, **how)
         return found
 
     def report(

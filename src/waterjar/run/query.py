@@ -63,6 +63,23 @@ def check_keys(condition: str, entries: list[Entry], where: str = "--where") -> 
                 raise unknown_name(f"{where}: key", key, sorted(known))
 
 
+def nearest_values(condition: str, entries: list[Entry]) -> list[str]:
+    """What is said of a condition that no run fulfils: the values that no run has, with those it may have meant."""
+    said = []
+    for node in ast.walk(_tree(condition)):
+        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq | ast.In):
+            continue
+        right = node.comparators[0]
+        asked = (
+            [_value(item, condition) for item in right.elts] if hasattr(right, "elts") else [_value(right, condition)]
+        )
+        key = _key(node.left, condition)
+        known = {str(value): value for entry in entries for value in _lookup(entry, key)}
+        lost = [value for value in asked if value not in known.values()]
+        said += [str(unknown_name(key, value, known)) for value in lost if known]
+    return said
+
+
 def _tree(condition: str) -> ast.expr:
     try:
         tokens = [

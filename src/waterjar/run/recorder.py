@@ -23,7 +23,7 @@ from waterjar.run.coordinates import advance, check_variables, describe, flag, w
 from waterjar.run.disk import as_path
 from waterjar.run.examples import Examples
 from waterjar.run.identity import text
-from waterjar.run.intake import SNAPSHOTS, Intake, Rows, Values
+from waterjar.run.intake import SNAPSHOTS, STEP_GROUPS, Intake, Rows, Values
 from waterjar.run.provenance import collect, now
 from waterjar.run.reader import Run
 from waterjar.run.rows import LayerTable
@@ -41,7 +41,7 @@ class Recorder:
     config : the resolved settings, plain data or a pydantic model. Identifies the run together with `seeds`.
     seeds : one seed per repeat trained at once; without it the config's `seed` or `seeds`, else 0.
     eval_sets : names, or a mapping name -> task it belongs to, by name or place (-1 for none). Of names alone, a set
-        that is called like a task belongs to it.
+        that is called like a task belongs to it; told to be another task's, it is refused.
     eval_sizes : how many samples the eval sets have, as name -> number: what luck allows depends on it.
     tasks : names of the tasks in order of training, or their number.
     classes : class names, for variables per class.
@@ -206,15 +206,8 @@ class Recorder:
             told = {"step": step, "epoch": epoch, "visit": visit}
             told |= {"total_epoch": total_epoch, "effective_epoch": effective_epoch}
             at = step_of_source(self._source_steps, self._progress, self._tasks, train_task, told)
-        given = {
-            "performance": performance,
-            "train": train,
-            "expert": expert,
-            "resources": resources,
-            "monitor": monitor,
-            "probes": probes,
-            "examples": examples,
-        }
+        values = (performance, train, expert, resources, monitor, probes, examples)
+        given = dict(zip(STEP_GROUPS, values, strict=True))
         rows, of_rows = self._intake.steps(given)
         shots, table, of_shots = self._intake.snapshot({} if snapshot is None else snapshot)
         if not rows and not shots:

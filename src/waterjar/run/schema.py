@@ -33,16 +33,19 @@ MEANINGS = {
     "not_recorded": "the training loop did not log it",
     "not_a_number": "the training loop logged NaN",
     "empty_set": "the evaluation set had no sample",
-    "run_ended": "another run of the cell is longer",
+    "run_ended": "the run does not come this far: another of its cell is longer, or it is not sealed yet",
     "never_reached": "censored: the threshold was not reached within the run",
     "undefined": "the definition has no value here",
     "chance_unknown": "how many classes compete is not known: --set chance=0.5, or classes= of the Recorder",
     "no_baseline": "there is no baseline to compare with",
     "no_run": "there is no run of this seed, of the learner or of its baseline",
-    "no_eval_set": "no evaluation set belongs to the task: pass eval_sets={name: number of its task}",
+    "no_eval_set": "no evaluation set belongs to the task: Recorder(eval_sets={'test_a': 'a'}), a set and its task by "
+    "name; of recorded runs, waterjar annotate DIR --eval-task test_a=a",
     "inside_cone": "the points' cone holds more than 5 % of all directions: anchors are then the solver's choice",
     "unsolved": "more than 5 % of the projections could not be solved to a KKT residual of 1e-9",
     "not_unique": "in more than 5 % of the draws other anchors are as good: they are then the solver's choice",
+    "one_task": "it takes two tasks, trained one after the other, and one was trained",
+    "not_asked": "it is measured on request alone, at the epochs asked for: --set geometry.simulate_every=1",
 }
 """Why a value is missing, and what that means. New ones are appended: a code never changes."""
 REASONS = tuple(MEANINGS)

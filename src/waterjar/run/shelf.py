@@ -219,7 +219,7 @@ class Shelf:
 
 
 _BINARY = "waterjar.lab.binary"
-_KIND = ("SHOWN", "declare", "expand", "lay_out", "try_out", "train", "speed", "shown", "rehearse", "cost")
+_KIND = ("HEADLINE", "declare", "expand", "plan", "check", "train", "pace_key", "headline", "rehearse", "cost")
 SHELVES: dict[str, Shelf] = {
     shelf.name: shelf
     for shelf in (

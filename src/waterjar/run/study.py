@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -15,16 +14,17 @@ from numpy.typing import ArrayLike
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
-from waterjar.run.annotations import Annotations, annotations_of
-from waterjar.run.cells import flat, name_cells
+from waterjar.run.annotations import Annotations, AnnotationsError, annotations_of
+from waterjar.run.cells import flat, method_of, name_cells, seeds_as_settings
 from waterjar.run.declared import DECLARED, read_declared
 from waterjar.run.disk import as_path, write_file
 from waterjar.run.identity import plain
-from waterjar.run.index import Entry, Index, damaged_entry, entry_of, read_index, write_index
+from waterjar.run.index import Entry, Index, damaged_entry, entry_of, misannotated, read_index, write_index
 from waterjar.run.join import join
 from waterjar.run.ledger import DECLARATION
 from waterjar.run.notebook import FrontDoor, counted, numbers_in_words, table
-from waterjar.run.reader import Arrays, Run, joined_groups, probed_by_several, read_group
+from waterjar.run.probe_runs import left_out, not_shown, other_model
+from waterjar.run.reader import Arrays, Run, read_group
 from waterjar.run.root import NotARunError
 from waterjar.run.stamped import pack
 from waterjar.run.store import ROOT
@@ -48,11 +48,13 @@ class Study(FrontDoor):
         entries: list[Entry],
         opened: Mapping[str, Run] | None = None,
         probe_runs: Sequence[Entry] = (),
+        set_aside: Sequence[str] = (),
     ) -> None:
         self.path = path
         self.entries = entries
         self.probe_runs = list(probe_runs)
         self._opened = opened
+        self.set_aside = list(set_aside)
 
     def __len__(self) -> int:
         """Number of runs."""
@@ -65,7 +67,8 @@ class Study(FrontDoor):
     def __repr__(self) -> str:
         """Say how much there is."""
         sealed = sum(entry.status == "sealed" for entry in self.entries)
-        return f"<waterjar.Study {self.path}: {len(self)} runs ({sealed} sealed) in {len(self.cells)} cells>"
+        size = f"{len(self)} runs ({sealed} sealed) in {len(self.cells)} cells"
+        return "\n  ".join([f"<waterjar.Study {self.path}: {size}", *self.set_aside]) + ">"
 
     def _repr_html_(self) -> str:
         """One row per cell, by its name."""
@@ -79,8 +82,8 @@ class Study(FrontDoor):
             rows.append((self.cell_names[cell], numbers_in_words(seeds), told, steps))
         probes = [counted(len(self.probe_runs), "probe run")] if self.probe_runs else []
         size = f"{counted(len(self), 'run')} in {counted(len(self.cells), 'cell')}"
-        title = f"waterjar study {self.path.name}: {size}"
-        return table(title, ("cell", "seeds", "runs", "last step"), rows, [str(self.path), *probes])
+        title, said = f"waterjar study {self.path.name}: {size}", [str(self.path), *probes, *self.set_aside]
+        return table(title, ("cell", "seeds", "runs", "last step"), rows, said)
 
     @cached_property
     def cells(self) -> dict[str, list[Entry]]:
@@ -92,8 +95,19 @@ class Study(FrontDoor):
 
     @cached_property
     def cell_names(self) -> dict[str, str]:
-        """cell_id -> a short, unique name: the method, and whatever else tells the cells of one method apart."""
+        """cell_id -> a short, unique name: the method, and whatever else tells the cells of one method apart.
+
+        A probe run that is looked at alone goes by its directory, unless it names a method.
+        """
+        if self.lone_probe and not method_of(self.entries[0].config):
+            return {self.entries[0].cell_id: self.lone_probe}
         return name_cells({cell: flat(entries[0].config) for cell, entries in self.cells.items()})
+
+    @property
+    def lone_probe(self) -> str:
+        """The directory of a probe run that is all there is, whether it names a source or not; else empty."""
+        one = self.entries[0] if len(self.entries) == 1 else None
+        return one.name if one is not None and (one.source or "probe" in one.config) else ""
 
     @property
     def declaration(self) -> dict[str, Any]:
@@ -118,20 +132,27 @@ class Study(FrontDoor):
         there = {entry.root_hash for entry in self.entries}
         lost = [entry for entry in self.probe_runs if entry.source not in there]
         said = [f"{entry.name} looked into {entry.source[:12]}, which is not here: it is left out" for entry in lost]
+        for runs in self._probed():
+            said += [why for _, why in left_out(runs)]
+            said += not_shown(runs)
+        return [*([fault] if fault else []), *seeds_as_settings(self.cells.values()), *self.set_aside, *said]
+
+    @property
+    def left_out(self) -> list[tuple[str, str]]:
+        """(group, why) of what more than one of a run and its probe runs has, so that none of it counts."""
+        return [one for runs in self._probed() for one in left_out(runs)]
+
+    @property
+    def other_models(self) -> list[str]:
+        """A sentence of every probe run that looked into another network than its source recorded."""
+        found = (other_model(runs[0], probe) for runs in self._probed() for probe in runs[1:])
+        return [one for one in found if one]
+
+    def _probed(self) -> Iterator[list[Run]]:
+        """Every run that others looked into, and those, as they are now."""
         for entry in self.entries:
-            runs = [Run(self.path / one.name) for one in (entry, *probes)] if (probes := self.probes_of(entry)) else []
-            for group, names in probed_by_several(runs).items():
-                said.append(f"{' and '.join(names)} both have /{group} of {entry.name}: it is left out")
-            for run in runs[1:]:
-                able = joined_groups(runs[0], run)
-                outside = ", ".join(f"/{group}" for group in run.groups if group.split("/")[0] not in able)
-                if outside:
-                    where = shlex.quote(str(self.path / run.path.name))
-                    said.append(
-                        f"{run.path.name}, a probe run of {entry.name}, recorded {outside}, which is not shown with "
-                        f"its source: waterjar report {where}"
-                    )
-        return [*([fault] if fault else []), *said]
+            if probes := self.probes_of(entry):
+                yield [Run(self.path / one.name) for one in (entry, *probes)]
 
     @property
     def undeclared(self) -> list[str]:
@@ -151,12 +172,14 @@ class Study(FrontDoor):
         for entry in (*self.entries, *self.probe_runs):
             try:
                 found = (read or {}).get(entry.name) or Run(self.path / entry.name, annotated=False)
+                entries.append(entry_of(found))
                 found.reannotated()
                 opened[entry.name] = found
-                entries.append(entry_of(opened[entry.name]))
+            except AnnotationsError as error:
+                entries[-1] = misannotated(entries[-1], error)
             except WaterjarError as error:
                 entries.append(damaged_entry(entry.name, error))
-        return Study(self.path, *_parted(entries, opened))
+        return Study(self.path, *_parted(entries, opened), self.set_aside)
 
     def open(self, entry: Entry) -> Run:
         """A run of the study: as it was when the study was confirmed, else as it is now. Its probe runs are joined."""
@@ -179,7 +202,7 @@ class Study(FrontDoor):
     def annotations(self) -> dict[str, Annotations]:
         """Run -> what was annotated of it, or of the whole study, of those that have any."""
         opened = self._opened or {}
-        names = [entry.name for entry in (*self.entries, *self.probe_runs) if entry.status != "damaged"]
+        names = [entry.name for entry in (*self.entries, *self.probe_runs) if not entry.fault]
         found = ((n, opened[n].annotations if n in opened else annotations_of(self.path / n)) for n in names)
         return {name: one for name, one in found if one is not None}
 
@@ -211,20 +234,24 @@ class Study(FrontDoor):
 
     def select(self, condition: str | Callable[[Entry], bool]) -> Study:
         """The runs that fulfil a condition, such as "learner=derpp and seed in (1, 2)"; its keys must be some run's."""
-        from waterjar.run.query import check_keys, parse  # noqa: PLC0415 - the query language imports Entry
+        from waterjar.run.query import check_keys, nearest_values, parse  # noqa: PLC0415 - it imports Entry
 
         if isinstance(condition, str):
             check_keys(condition, self.entries, f"{self.path}: condition {condition!r}")
         test = parse(condition) if isinstance(condition, str) else condition
-        return self.without([entry.name for entry in self.entries if not test(entry)])
+        gone = [entry.name for entry in self.entries if not test(entry)]
+        nothing = isinstance(condition, str) and len(gone) == len(self.entries)
+        return self.without(gone, nearest_values(str(condition), self.entries) if nothing else [])
 
-    def without(self, names: Collection[str]) -> Study:
-        """The same without some runs, which take their probe runs with them, or without some probe runs."""
+    def without(self, names: Collection[str], why: Sequence[str] = ()) -> Study:
+        """The same without some runs, which take their probe runs with them, or without some probe runs.
+
+        The notes of the result say `why`, as `set_aside` does.
+        """
         kept = [entry for entry in self.entries if entry.name not in names]
-        there = {entry.root_hash for entry in kept}
-        gone = {entry.root_hash for entry in self.entries} - there
+        gone = {entry.root_hash for entry in self.entries} - {entry.root_hash for entry in kept}
         probes = [one for one in self.probe_runs if one.name not in names and one.source not in gone]
-        return Study(self.path, kept, self._opened, probes)
+        return Study(self.path, kept, self._opened, probes, [*self.set_aside, *why])
 
     def load(self, group: str = "performance") -> dict[str, xr.Dataset]:
         """Name of a cell -> a group of all its runs in memory, joined along `repeat`.
@@ -235,9 +262,8 @@ class Study(FrontDoor):
         run is an error: select the others.
         """
         study = self.confirmed()
-        for entry in study.entries:
-            if entry.status == "damaged":
-                raise WaterjarError(f'{entry.progress["error"]}. Leave it out with select("status != damaged")')
+        if fault := next((entry.fault for entry in study.entries if entry.fault), ""):
+            raise WaterjarError(fault)
         joined = {}
         for cell, entries in study.cells.items():
             found = load_runs([study.open(entry) for entry in entries], group)
@@ -339,8 +365,7 @@ def _opened(folder: Path) -> tuple[Study, dict[str, Run]]:
                     fresh[item.name] = (stamp, damaged_entry(item.name, error))
     if fresh != known:
         write_index(folder, fresh)
-    names = [name for name in read_declared(folder)[0] if name in fresh]
-    names += sorted(set(fresh) - set(names))
+    names = dict.fromkeys([*(name for name in read_declared(folder)[0] if name in fresh), *sorted(fresh)])
     return Study(folder, *_parted([fresh[name][1] for name in names])), read
 
 
@@ -371,5 +396,5 @@ def study_at(path: str | os.PathLike[str], where: str = "") -> Study:
         return study
     picked = study.select(where)
     if not picked.entries:
-        raise WaterjarError(f"no run of {folder} has {where}")
+        raise WaterjarError(". ".join([f"no run of {folder} has {where}", *picked.set_aside]))
     return picked

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -16,6 +17,8 @@ from waterjar.stats.samples import Rng, check_between, pair_by_seed
 
 COLUMNS = ("metric", "group", "seed", "value")
 _NAN = float("nan")
+_ONE = "one seed: a mean has an interval from 2 seeds on"
+_ONE_PAIR = "one pair of seeds: a difference has an interval and a test from 2 pairs on, an effect size from 3 on"
 # Columns of the result that come from the comparison, under the names they have there.
 _COMPARED = (
     "difference",
@@ -95,12 +98,13 @@ def compare_many(
         row |= {"std": summary.std, "n": summary.n_seeds, "n_missing": summary.n_missing}
         row["is_baseline"] = group == baseline
         against = tidy[(tidy["metric"] == metric) & (tidy["group"] == baseline)]
+        alone = _ONE if summary.n_seeds == 1 else summary.reason
         if group == baseline or against.empty:
             reason = "" if group == baseline else f"baseline '{baseline}' has no value of {metric}"
-            row |= _not_compared(reason or summary.reason, summary.note)
+            row |= _not_compared(reason or alone, summary.note)
         else:
             result, unmatched = _compared(cell, against, paired, test, alpha, n_resamples, rng)
-            row |= _columns(result, unmatched, summary.reason, summary.note)
+            row |= _columns(result, unmatched, "" if summary.n_seeds == 1 else alone, summary.note)
             row["reason"] = _named(row["reason"], a=group, b=baseline)
         rows.append(row)
     table = correct(pd.DataFrame(rows), family=family, method=correction)
@@ -116,7 +120,36 @@ def _compared(
     if paired:
         pairs = pair_by_seed(a, cell["seed"], b, against["seed"])
         a, b, unmatched = pairs.a, pairs.b, pairs.n_unmatched_a + pairs.n_unmatched_b
-    return compare(a, b, paired=paired, test=test, alpha=alpha, n_resamples=n_resamples, rng=rng), unmatched
+    found = compare(a, b, paired=paired, test=test, alpha=alpha, n_resamples=n_resamples, rng=rng)
+    nothing = _nothing_in_common(cell, against, paired)
+    if paired and not nothing and min(found.n_a, found.n_b) == 1:
+        nothing = _ONE_PAIR
+    return (replace(found, reason=nothing) if nothing else found), unmatched
+
+
+def _nothing_in_common(cell: pd.DataFrame, against: pd.DataFrame, paired: bool) -> str:
+    """Why there is nothing to compare, in one sentence; empty where there is something."""
+    sides = [(one["group"].iloc[0], one["seed"], one.loc[one["value"].notna(), "seed"]) for one in (cell, against)]
+    empty = [f"{name} has no value" for name, _, there in sides if there.empty]
+    (_, own, there), (_, theirs, others) = sides
+    if empty or not paired:
+        return " and ".join(empty)
+    if not set(own) & set(theirs):
+        return no_pairs(*((name, seeds) for name, seeds, _ in sides))
+    return "" if set(there) & set(others) else "no pairs: no seed has a value in both"
+
+
+def no_pairs(*sides: tuple[object, Iterable[object]]) -> str:
+    """Why two groups without a common seed are not compared in pairs, and what would change it.
+
+    >>> print(no_pairs(("er", [3, 4]), ("sgd", [1, 2])).partition(" Train")[0])
+    no pairs: er has the seeds 3, 4, and sgd has 1, 2.
+    """
+    (one, own), (other, theirs) = ((name, ", ".join(map(str, seeds))) for name, seeds in sides)
+    return (
+        f"no pairs: {one} has the seeds {own}, and {other} has {theirs}. Train both with the same seeds, or compare "
+        "without pairs: waterjar compare --unpaired, or tests: {paired: false} in the study's analysis"
+    )
 
 
 def _columns(result: Comparison, unmatched: int, *said: str) -> dict[str, Any]:

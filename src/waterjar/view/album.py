@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from waterjar.diagnose.analysis import Analysis
 from waterjar.diagnose.registry import families, find_metric
+from waterjar.diagnose.registry import metrics as all_metrics
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import UnwrittenError, WaterjarError
 from waterjar.run.index import Entry
@@ -154,9 +155,12 @@ def compare_figures(
 def _comparing(diagnosis: Diagnosis, metrics: Sequence[str], pairs: Sequence[tuple[str, str]] | None) -> list[Page]:
     names = list(dict.fromkeys(metrics))
     by_family: dict[str, list[str]] = {}
+    recorded = [diagnosis.recorded.quantities[name] for name in names if name not in all_metrics()]
+    curves = {(one.group, one.variable): {"variable": one.variable, "group": one.group} for one in recorded}
+    names = [name for name in names if name in all_metrics()]
     for name in names:
         by_family.setdefault(find_metric(name).family, []).append(name)
-    pages = []
+    pages = [Page(f"curves_{'_'.join(about)}", "learning_curves", own) for about, own in curves.items()]
     for family, own in by_family.items():
         over_training = [name for name in own if has_course(diagnosis, name)]
         if over_training:

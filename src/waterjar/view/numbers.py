@@ -8,6 +8,7 @@ from typing import Any
 
 from waterjar.diagnose.registry import ARROWS, Metric
 from waterjar.run.notebook import counted
+from waterjar.view.short_names import short
 
 __all__ = [
     "counted",
@@ -200,13 +201,16 @@ def panel_title(metric: Metric) -> str:
     return f"{name} ({metric.symbol}) {ARROWS[metric.direction]}".strip()
 
 
-def listed(names: Iterable[str], most: int = 6) -> str:
-    """Names in a row: "a, b and c"; the rest is counted.
+def listed(names: Iterable[str], most: int = 6, *, longest: int | None = None) -> str:
+    """Names in a row: "a, b and c"; the rest is counted, and names are shortened to `longest` characters.
 
     >>> listed(["a", "b", "c"]), listed("abcdefgh", 3), listed(["a"])
     ('a, b and c', 'a, b, c and 5 more', 'a')
     """
-    known = [shorten(name, 60) for name in names]
+    known = list(names)
+    if longest is not None:
+        shown = short(known, longest)
+        known = [shown[name] for name in known]
     if len(known) > most:
         return ", ".join(known[:most]) + f" and {len(known) - most} more"
     return " and ".join([", ".join(known[:-1]), known[-1]] if len(known) > 1 else known)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from waterjar._version import __version__
 from waterjar.errors import WaterjarError, missing_extra
 from waterjar.run.disk import write_file
+from waterjar.view.short_names import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ LINES: tuple[Any, ...] = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 """Beyond colour, so that a figure survives a black-and-white printer."""
 GREY = "#8a8a8a"
-_LACKING, _CUT, _HAIR = "□", "…", "\u200a"
+_LACKING, _HAIR = "□", "\u200a"
 
 _STYLE: Any = {
     "axes.spines.top": False,
@@ -61,7 +62,9 @@ _STYLE: Any = {
     "pdf.fonttype": 42,
 }
 
-_STAMP = "_waterjar_roots"
+_STAMP, _OURS = "_waterjar_roots", "_waterjar_ours"
+_LINES_OF_LEGEND = 4
+"""For which the sizes of figures have room; a figure of ours grows by what a legend has more."""
 
 
 @contextmanager
@@ -88,6 +91,7 @@ def canvas(figure: Figure | None, size: tuple[float, float]) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     made = Figure(figsize=size)
+    setattr(made, _OURS, True)
     FigureCanvasAgg(made)
     return made
 
@@ -190,24 +194,6 @@ def _glyphs(families: tuple[str, ...]) -> frozenset[int]:
     return frozenset().union(*(get_font(findfont(FontProperties(family=[f]))).get_charmap() for f in families))
 
 
-def short(names: Iterable[str], most: int = 32) -> dict[str, str]:
-    """name -> a name of at most about `most` characters, its middle left out; no two of them alike.
-
-    >>> short(["sgd", "a very long name indeed"], 11)
-    {'sgd': 'sgd', 'a very long name indeed': 'a very…deed'}
-    """
-    found: dict[str, str] = {}
-    end = (most - 1) * 2 // 5
-    for name in dict.fromkeys(names):
-        flat = " ".join(name.split())
-        label = flat if len(flat) <= most else flat[: most - 1 - end] + _CUT + flat[len(flat) - end :]
-        number, tried = 2, label
-        while tried in found.values():
-            tried, number = f"{label} ({number})", number + 1
-        found[name] = tried
-    return found
-
-
 def labels(names: Iterable[str], *, most: int = 32, width: int | None = None) -> dict[str, str]:
     """name -> how it is drawn: shortened, made safe, and broken into lines of `width` characters.
 
@@ -215,12 +201,15 @@ def labels(names: Iterable[str], *, most: int = 32, width: int | None = None) ->
     """
     shown = {name: drawn(label) for name, label in short(names, most).items()}
     if width is not None:
-        shown = {
-            name: "\n".join(textwrap.wrap(label.replace(r"\$", "$"), width)).replace("$", r"\$")
-            for name, label in shown.items()
-        }
+        shown = {name: _in_lines(label, width) for name, label in shown.items()}
     before = _HAIR if ord(_HAIR) in _glyphs(_families()) else " "
     return {name: before + label if label.startswith("_") else label for name, label in shown.items()}
+
+
+def _in_lines(label: str, width: int) -> str:
+    """Lines of at most `width` characters; a line may end behind a gap, too."""
+    lines = textwrap.wrap(label.replace(r"\$", "$").replace("…", "… "), width)
+    return "\n".join(line.replace("… ", "…") for line in lines).replace("$", r"\$")
 
 
 def legend_outside(
@@ -228,17 +217,22 @@ def legend_outside(
 ) -> None:
     """A legend below (or above, `where="upper"`) all panels, in as many columns as fit on the paper.
 
-    Its title is broken into lines that fit.
+    Its title is broken into lines that fit. A figure of ours grows with it, so that panels keep their height.
     """
     longest = max((len(label) for label in handles), default=1)
     columns = int(figure.get_figwidth() / (0.45 + 0.068 * longest))
+    columns = max(1, min(columns, len(handles)))
+    said = [] if title is None else _wrapped(title, figure.get_figwidth() / 0.07)
     figure.legend(
         list(handles.values()),
         list(handles),
         loc="outside lower center" if where == "lower" else "outside upper center",
-        ncols=max(1, min(columns, len(handles))),
-        title=None if title is None else "\n".join(_wrapped(title, figure.get_figwidth() / 0.07)),
+        ncols=columns,
+        title="\n".join(said) or None,
     )
+    if getattr(figure, _OURS, False):
+        more = -(-len(handles) // columns) + len(said) - _LINES_OF_LEGEND
+        figure.set_figheight(figure.get_figheight() + 0.17 * max(0, more))
 
 
 def beside_legend(names: Iterable[str], least: float) -> float:

@@ -134,6 +134,39 @@ def test_controls_that_are_passed_over_are_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("where", ["test", "val", "train"])
+def test_a_stream_that_no_probe_can_read_is_not_chosen_as_the_best(where: str, tmp_path: Path) -> None:
+    """It would be the best by its probe, but for one feature that is not finite."""
+    rng, labels = np.random.default_rng(1), {}
+    for name in ("train", "val", "test"):
+        labels[name] = rng.integers(0, 3, 60)
+    streams = {
+        stream: {name: rng.normal(size=(60, 3)) + np.eye(3)[own] for name, own in labels.items()} for stream in "ab"
+    }
+    pooled = {"a": {name: np.eye(3)[own] for name, own in labels.items()}, "b": streams["b"]}
+    pooled["a"][where][0, 0] = np.nan
+    run = waterjar.from_logits(tmp_path / "run", streams, collective="mean_logit", labels=labels, pooled=pooled)
+    found = collective.measure(run)
+    own = last(found, "individual_accuracy_probe")
+    assert last(found, "best_individual_probe") == own[1]
+    assert last(found, "emergence_ratio_probe") == last(found, "collective_accuracy") / own[1]
+    words = {"val": "on validation data (streams/pooled): not chosen as the best under a probe"}
+    assert np.isnan(own[0]) == (where != "val")
+    assert words.get(where, "not finite (streams/pooled): passed over as a stream under a probe") in remarks(found)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("count", [2, 12])
+def test_a_label_without_probability_is_told(count: int, tmp_path: Path) -> None:
+    """What is infinite or undefined for it has its reason in the remarks, and no warning of numpy reaches anybody."""
+    streams, labels = random_streams(count=count)
+    certain = {name: np.where(one < one.max(1, keepdims=True), -np.inf, one) for name, one in streams.items()}
+    found = measured(tmp_path, certain, collective="mean_probability", labels=labels)
+    assert np.isinf(last(found, "nll_individual")).all() and np.isnan(last(found, "shapley_log_likelihood")).all()
+    who = f"{count} of {count} streams" if count > 4 else "streams s00, s01 and the collective"
+    assert f"seed 0: {who} gave the label of some sample no probability (a logit of minus infinity)" in remarks(found)
+
+
 def test_negative_affinities_are_told(tmp_path: Path) -> None:
     streams, labels = random_streams()
     given = {"s00": [-1.0, 1.0, 1.0], "s01": [0.0, 1.0, 1.0], "s02": [0.5, 1.0, 1.0]}

@@ -164,9 +164,8 @@ class TestOneRun:
             pairs.count("chance_unknown") == 4 * 3 and pairs.count("undefined") == 4 * 6
         )  # not covered: not looked for
         assert why(found, "chance") == ["chance_unknown"] * 3
-        assert "tell chance, 1 / classes, with --set chance=0.5 (Python: chance=0.5), or for good with" in str(
-            found["chance_note"].values[0]
-        )
+        said = str(found["chance_note"].values[0])
+        assert 'tell chance, 1 / classes, with --set chance=0.5 (Python: settings={"chance": 0.5}), or for good' in said
         assert measure(record(tmp_path / "other"))["chance_note"].values.tolist() == [""]
 
     def test_refusals(self, run, tmp_path):
@@ -329,7 +328,7 @@ class TestWhatIsMissing:
         assert float(found["average_accuracy"][0]) == 0.9 == float(found["worst_case_accuracy"][0])
         assert float(found["learning_time_mean"][0]) == pytest.approx(4 / 3)
         for name in ("remembering_mean", "zero_shot_mean", "backward_transfer", "forgetting_mean", "min_accuracy"):
-            assert why(found, name) == ["undefined"]
+            assert why(found, name) == ["one_task"]
         assert int(found["remembering_n_undefined"][0]) == 0
 
 

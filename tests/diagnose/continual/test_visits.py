@@ -166,8 +166,8 @@ class TestTheSameTaskAtOnce:
         assert float(found["worst_case_accuracy"][0]) == pytest.approx(0.9)
         np.testing.assert_allclose(found["learning_time"][0], [0.5, 0.5])  # of a straight line, (a/2)^2 / (a^2/2)
         for name in ("remembering", "zero_shot", "forgetting_rate", "max_dip", "forgetting"):
-            assert set(why(found, name)) == {"undefined"}, name
-        assert why(found, "backward_transfer") == ["undefined"] == why(found, "min_accuracy")
+            assert set(why(found, name)) == {"one_task"}, name
+        assert why(found, "backward_transfer") == ["one_task"] == why(found, "min_accuracy")
 
     def test_the_first_one_is_followed_no_further(self, tmp_path: Path) -> None:
         steps = [(task, visit, epoch, [row[0], 0.5]) for task, visit, epoch, row in XX]

@@ -135,3 +135,13 @@ class TestParticipationRatio:
 def test_a_cloud_is_shared_as_it_is() -> None:
     cloud = Cloud.of(np.eye(3))
     assert Cloud.of(cloud) is cloud
+
+
+def test_dead_units_have_no_part_in_any_comparison() -> None:
+    rng = np.random.default_rng(0)
+    x, y, alive = rng.standard_normal((30, 6)), rng.standard_normal((30, 6)), np.arange(9) % 3 > 0
+    wide_x, wide_y = np.zeros((30, 9)), np.full((30, 9), 2.5)
+    wide_x[:, alive], wide_y[:, alive] = x, y
+    for compare in (linear_cka, procrustes_distance):
+        assert float(compare(wide_x, wide_y)) == pytest.approx(float(compare(x, y)), rel=1e-13)
+    assert float(procrustes_distance(wide_x, wide_x)) < 1e-7

@@ -395,3 +395,20 @@ def test_what_is_solved_does_not_depend_on_the_order_of_samples_and_classes(
         nearest = found.of.order[found.nearest][hard][:, renamed]
         np.testing.assert_array_equal(order[nearest], first.of.order[first.nearest][hard])
     assert unsolved
+
+
+def test_dead_units_change_no_bit_of_what_is_solved_by_rows() -> None:
+    rng = np.random.default_rng(0)
+    points = np.maximum(rng.standard_normal((24, 10)), 0)
+    points[:, rng.permutation(10)[:4]] = 0
+    of, t, y = manifolds(points, np.repeat([0, 1], 12)), directions(20, 10, 0), dichotomies("uniform", 20, 2, 0)
+    assert of.nonzero.shape == (24, 6) and of.alive.sum() == 6
+    scale, products = np.linalg.norm(t, axis=1), t @ of.units.T
+    whole = cone._unfilled(of, t, y, scale, products, False, False, False)
+    full = cone._solved(whole, cone.ROWS, None, 1)
+    other = manifolds(points, np.repeat([0, 1], 12))
+    vars(other).update(alive=np.ones(10, bool), nonzero=other.units)  # as if none were dead
+    wide = cone._solved(cone._unfilled(other, t, y, scale, products, False, False, False), cone.ROWS, None, 1)
+    for name in ("count", "square", "size", "residual"):
+        np.testing.assert_array_equal(getattr(full, name), getattr(wide, name))
+    np.testing.assert_array_equal(full.coefficients(), wide.coefficients())

@@ -82,7 +82,7 @@ def test_the_labelled_numbers_are_those_of_the_arrays(run: waterjar.Run) -> None
     # total epochs 0, 1, 2, 3: every second one, and the last
     there = np.isfinite(found["simulated_capacity"].isel(repeat=0, layer=0).values)
     assert there.tolist() == [True, False, True, True]
-    assert REASONS[int(found["simulated_capacity_reason"].isel(repeat=0, layer=0, snapshot=1))] == "not_recorded"
+    assert REASONS[int(found["simulated_capacity_reason"].isel(repeat=0, layer=0, snapshot=1))] == "not_asked"
     last = found["capacity"].isel(snapshot=-1).mean("layer")
     np.testing.assert_allclose(found["capacity_final"], last)
     assert found["capacity"].attrs["direction"] == "higher"

@@ -17,6 +17,7 @@ from waterjar import WaterjarError
 from waterjar.diagnose import labelled, rigidity
 from waterjar.diagnose.registry import families
 from waterjar.diagnose.rigidity.injection import injected
+from waterjar.diagnose.study import diagnose
 from waterjar.run.schema import REASONS
 
 # epochs 0 ... 4 of T2. Baseline: 0.6 is reached at epoch 3; the first best validation among epochs 1 ... 4 is epoch 2
@@ -212,6 +213,8 @@ def test_nobody_reaches_the_threshold(folder: Path) -> None:
 def test_the_composite_comes_on_request(folder: Path) -> None:
     study = waterjar.open_study(folder)
     assert "eri_composite" not in rigidity.measure(study, **BY_EPOCH)
+    with pytest.raises(WaterjarError, match="on request alone: --set rigidity.composite=true"):
+        diagnose(study, only=["rigidity"], settings={"rigidity": BY_EPOCH}).table(["eri_composite"])
     part = cell(rigidity.measure(study, composite=True, **BY_EPOCH), "derpp")
     # 0.4 AD / 4 + 0.4 PD + 0.2 SFR_rel
     assert part["eri_composite"].values == pytest.approx([-0.2 - 0.16 + 0.06, -0.3 - 0.12 + 0.04, -0.1 - 0.08 + 0.02])
@@ -251,7 +254,7 @@ def test_sets_of_other_names_and_other_variables(tmp_path: Path) -> None:
     write_run(tmp_path, "sequential", "sgd", 1, curves, sets=sets, variables=["task_macro_accuracy"])
     study = waterjar.open_study(tmp_path)
     mapping = {"masked": "my_t2_shortcut_masked"}
-    with pytest.raises(WaterjarError, match=r"'t2_validation' \(validation\).*checkpoint='last'"):
+    with pytest.raises(WaterjarError, match=r"'t2_validation' \(validation\).*rigidity.checkpoint=last"):
         rigidity.measure(study, eval_sets=mapping, variable="task_macro_accuracy")
     result = rigidity.measure(study, eval_sets=mapping, variable="task_macro_accuracy", checkpoint="last")
     assert result["sfr"].values == pytest.approx(np.array([[0.6]]))

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from lab.binary.tiny_binary import tiny
 from waterjar.errors import WaterjarError
 from waterjar.lab.binary import BinaryConfig, parse_config
-from waterjar.lab.binary.trainer import run_id_of
+from waterjar.lab.binary.experiment import run_id_of
 
 pytestmark = pytest.mark.torch
 

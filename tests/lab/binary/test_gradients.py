@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from waterjar.lab.binary import learners, networks
+from waterjar.lab.binary import networks, objectives
 from waterjar.lab.binary.chain import is_chain
 from waterjar.lab.binary.gradients import Gradients
 from waterjar.lab.binary.weights import Weights
@@ -39,7 +39,7 @@ def batch(repeats: int) -> tuple[Tensor, Tensor, Tensor]:
 def gradients_of(nets: list[Network], learner: str, layers: tuple[str, ...] = ()) -> tuple[Gradients, Weights]:
     weights = Weights(nets[0], len(nets), CPU)
     weights.fill(nets)
-    return Gradients(nets[0], weights, learners.make(learner, {}), layers, torch.zeros_like(weights.values)), weights
+    return Gradients(nets[0], weights, objectives.make(learner, {}), layers, torch.zeros_like(weights.values)), weights
 
 
 @pytest.mark.parametrize(("name", "settings"), NETWORKS)
@@ -66,7 +66,7 @@ def test_supervised_gradient_is_autograds_of_cross_entropy(name: str, settings: 
 def test_reinforce_alone_and_together(name: str, settings: dict[str, Any], baseline: str) -> None:
     nets = [built(name, settings, seed) for seed in range(2)]
     images, labels, uniform = batch(2)
-    learner = learners.make("rl", {"baseline": baseline})
+    learner = objectives.make("rl", {"baseline": baseline})
     state = {key: torch.tensor([value, value / 2]) for key, value in learner.start().items()}
     weights = Weights(nets[0], 2, CPU)
     weights.fill(nets)

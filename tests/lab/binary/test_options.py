@@ -11,17 +11,17 @@ from torch import Tensor
 
 from waterjar.errors import WaterjarError
 from waterjar.lab.binary import networks, optimisers, options
-from waterjar.lab.binary.options import Moment, Option, Surroundings
+from waterjar.lab.binary.options import Context, Option, Position
 from waterjar.lab.binary.options.continual_backprop import ContinualBackprop
 from waterjar.lab.binary.options.redo import dormant
 from waterjar.lab.binary.options.replay import Replay
 from waterjar.lab.binary.weights import Weights
 
 pytestmark = pytest.mark.torch
-START = Moment(0, 0, 0, 0)
+START = Position(0, 0, 0, 0)
 
 
-def surroundings(repeats: int = 2, *, role: str = "learner", first: int = 0, **settings: object) -> Surroundings:
+def surroundings(repeats: int = 2, *, role: str = "learner", first: int = 0, **settings: object) -> Context:
     """Perceptrons (1x2x2 -> 4 -> 3 -> 2) with momenta of 1 everywhere."""
     seeds = tuple(range(first, first + repeats))
     nets = [networks.build("mlp", n_classes=2, image_shape=(1, 2, 2), seed=s, hidden=(4, 3), **settings) for s in seeds]
@@ -29,10 +29,10 @@ def surroundings(repeats: int = 2, *, role: str = "learner", first: int = 0, **s
     weights.fill(nets)
     optimiser = optimisers.make("sgd", {"momentum": 0.9}, weights.values)
     optimiser.memories["velocity"].fill_(1.0)
-    return Surroundings(nets[0], weights, optimiser, seeds, role, image_bytes=4)
+    return Context(nets[0], weights, optimiser, seeds, role, image_bytes=4)
 
 
-def made(name: str, settings: Mapping[str, object], where: Surroundings) -> Option:
+def made(name: str, settings: Mapping[str, object], where: Context) -> Option:
     (option,) = options.make([(name, settings)], where)
     return option
 
@@ -94,7 +94,7 @@ class TestShrinkAndPerturb:
         option.begin_task(START)
         option.after_update({}, START)
         assert torch.equal(where.weights.values, before)
-        option.begin_task(Moment(1, 0, 0, 9))
+        option.begin_task(Position(1, 0, 0, 9))
         noise = (where.weights.values - 0.25 * before) / 0.5
         count = noise.numel()
         assert abs(float(noise.mean())) < 4 / count**0.5
@@ -106,7 +106,7 @@ class TestShrinkAndPerturb:
         for role, repeats, task in (("learner", 3, 1), ("learner", 1, 1), ("expert 1", 1, 1), ("learner", 1, 2)):
             where = surroundings(repeats, role=role)
             where.weights.values.zero_()
-            made("shrink_and_perturb", {}, where).begin_task(Moment(task, 0, 0, 5))
+            made("shrink_and_perturb", {}, where).begin_task(Position(task, 0, 0, 5))
             found[role, repeats, task] = where.weights.values[0].clone()
         same = found["learner", 3, 1], found["learner", 1, 1]
         assert torch.equal(*same)
@@ -117,7 +117,7 @@ class TestShrinkAndPerturb:
         where = surroundings()
         option = made("shrink_and_perturb", {"shrink": 0.5, "noise": 0.0, "when": "step"}, where)
         before = where.weights.values.clone()
-        option.begin_task(Moment(1, 0, 0, 0))
+        option.begin_task(Position(1, 0, 0, 0))
         option.after_update({}, START)
         option.after_update({}, START)
         assert torch.equal(where.weights.values, before / 4)
@@ -125,12 +125,12 @@ class TestShrinkAndPerturb:
 
 class TestReplay:
     def test_every_image_stays_with_the_same_chance(self) -> None:
-        where = Surroundings(*list(vars(surroundings(1)).values())[:3], tuple(range(3000)), "learner", 4)
+        where = Context(*list(vars(surroundings(1)).values())[:3], tuple(range(3000)), "learner", 4)
         memory = Replay(options.parse("replay", {"size": 5}), where)  # type: ignore[arg-type]
         for start in range(0, 20, 4):
             rows = np.tile(np.arange(start, start + 4), (3000, 1))
-            memory.offer(rows, rows % 2, Moment(0, 0, start, start))
-        memory.offer(np.full((3000, 4), 99), np.zeros((3000, 4), np.int64), Moment(0, 1, 0, 5))  # a later epoch
+            memory.offer(rows, rows % 2, Position(0, 0, start, start))
+        memory.offer(np.full((3000, 4), 99), np.zeros((3000, 4), np.int64), Position(0, 1, 0, 5))  # a later epoch
         assert memory.offered == 20
         counts = np.bincount(memory.rows.ravel(), minlength=20)
         assert counts.sum() == 15_000 and len(counts) == 20
@@ -147,7 +147,7 @@ class TestReplay:
         memory.offer(np.arange(12).reshape(2, 6), np.zeros((2, 6), np.int64), START)
         counts = np.zeros(12)
         for batch in range(600):
-            drawn = memory.recall(9, Moment(0, 0, batch, batch))
+            drawn = memory.recall(9, Position(0, 0, batch, batch))
             assert drawn is not None and drawn.rows.shape == (2, 4)
             assert (drawn.rows[0] < 6).all() and (drawn.rows[1] >= 6).all()
             for row in drawn.rows:
@@ -160,13 +160,13 @@ class TestReplay:
         rows = np.arange(3)[None]
         memory.offer(rows, rows, START)
         assert memory.recall(2, START) is None  # not in the first task
-        later = memory.recall(2, Moment(1, 0, 0, 0))
+        later = memory.recall(2, Position(1, 0, 0, 0))
         assert later is not None and later.rows.shape == (1, 2)
-        all_there_is = memory.recall(9, Moment(1, 0, 0, 0))
+        all_there_is = memory.recall(9, Position(1, 0, 0, 0))
         assert all_there_is is not None and sorted(all_there_is.rows[0].tolist()) == [0, 1, 2]
         again = made("replay", {"size": 6}, surroundings(1))
         again.load_state(memory.state())
-        both = [one.recall(2, Moment(1, 4, 2, 8)) for one in (memory, again)]
+        both = [one.recall(2, Position(1, 4, 2, 8)) for one in (memory, again)]
         assert both[0] is not None and both[1] is not None and (both[0].rows == both[1].rows).all()
 
     def test_a_repeat_remembers_the_same_alone_and_among_others(self) -> None:
@@ -177,7 +177,7 @@ class TestReplay:
         )
         many.offer(stream, stream, START)
         alone.offer(stream[2:], stream[2:], START)
-        both = [one.recall(4, Moment(1, 0, 3, 9)) for one in (many, alone)]
+        both = [one.recall(4, Position(1, 0, 3, 9)) for one in (many, alone)]
         assert both[0] is not None and both[1] is not None
         assert both[0].rows[2].tolist() == both[1].rows[0].tolist()
 
@@ -203,7 +203,7 @@ class TestContinualBackprop:
         torch.testing.assert_close(option.utility["hidden1"], (0.75 * 0.25 + 0.25) * worth)
         assert option.due["hidden1"].tolist() == pytest.approx([0.6, 0.6])  # 0.15 of 4 units
         before = {name: view.clone() for name, view in where.weights.views.items()}
-        option.after_update(self.activity(h), Moment(0, 0, 2, 2))
+        option.after_update(self.activity(h), Position(0, 0, 2, 2))
         worst = worth.argmin(1).tolist()
         for repeat in range(2):
             incoming, was = where.weights.views["hidden1.1.weight"][repeat], before["hidden1.1.weight"][repeat]
@@ -257,9 +257,9 @@ class TestRedo:
         }
         before = {name: view.clone() for name, view in where.weights.views.items()}
         for update in range(2):
-            option.after_update(activity, Moment(0, 0, update, update))
+            option.after_update(activity, Position(0, 0, update, update))
         assert all(torch.equal(where.weights.views[name], view) for name, view in before.items())
-        option.after_update(activity, Moment(0, 0, 2, 2))
+        option.after_update(activity, Position(0, 0, 2, 2))
         asleep = activity["hidden1"] == 0
         changed = (where.weights.views["hidden1.1.weight"] != before["hidden1.1.weight"]).any(2)
         assert torch.equal(changed, asleep)

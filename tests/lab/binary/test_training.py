@@ -20,9 +20,9 @@ from waterjar.diagnose import continual, geometry, plasticity
 from waterjar.errors import WaterjarError
 from waterjar.lab import checkpoint, data
 from waterjar.lab.binary import BinaryConfig, draw_tasks, engines, estimate_size, run_id_of, train_binary, workers
-from waterjar.lab.binary.cohort import Cohort
-from waterjar.lab.binary.engines import LocalCrew
-from waterjar.lab.binary.pupil import first_network
+from waterjar.lab.binary.engines import LocalEngine
+from waterjar.lab.binary.learner import first_network
+from waterjar.lab.binary.repeat_group import RepeatGroup
 from waterjar.lab.data import ImageData, image_data
 from waterjar.run.reader import Run
 
@@ -153,16 +153,16 @@ def test_an_expert_is_the_learner_whose_first_task_it_is(tmp_path: Path, glyphs:
     config = tiny(
         tasks={"number": 1}, options=[{"name": "l2_init"}, {"name": "shrink_and_perturb"}, {"name": "replay"}]
     )
-    cohort = Cohort(config, glyphs, [0], "cpu")
-    cohort.begin_task(0)
-    expert = cohort._expert
+    group = RepeatGroup(config, glyphs, [0], "cpu")
+    group.begin_task(0)
+    expert = group._expert
     assert expert is not None
-    assert not torch.equal(expert.weights.values, cohort.learner.weights.values)
-    expert.load_state(cohort.learner.state())
+    assert not torch.equal(expert.weights.values, group.learner.weights.values)
+    expert.load_state(group.learner.state())
     for epoch in range(2):
-        traced, _ = cohort.train(epoch, 0, len(cohort.bounds))
+        traced, _ = group.train(epoch, 0, len(group.bounds))
         np.testing.assert_array_equal(traced[..., 0], traced[..., 1])  # of learner and expert
-    assert torch.equal(expert.weights.values, cohort.learner.weights.values)
+    assert torch.equal(expert.weights.values, group.learner.weights.values)
 
 
 def test_the_experts_training_is_recorded(tmp_path: Path, glyphs: ImageData) -> None:
@@ -187,34 +187,34 @@ def test_each_task_has_a_fresh_expert(whole: Run) -> None:
 
 def test_random_features_stay_and_the_multitask_network_sees_all_tasks(glyphs: ImageData) -> None:
     config = tiny(random_baseline=True, multitask=True, repeats=2)
-    cohort = Cohort(config, glyphs, [0, 1], "cpu")
-    pupils = cohort._pupils()
-    first = pupils["random"].weights.values.clone()
-    assert torch.equal(first, cohort.learner.weights.values)
+    group = RepeatGroup(config, glyphs, [0, 1], "cpu")
+    learners = group._learners()
+    first = learners["random"].weights.values.clone()
+    assert torch.equal(first, group.learner.weights.values)
     shown: list[np.ndarray[Any, Any]] = []
-    original = cohort._mixture
+    original = group._mixture
 
     def listened(epoch: int, begin: int, end: int) -> Any:
         found = original(epoch, begin, end)
         fine = glyphs.train_labels[found.rows]
         for member in range(2):
-            own = {int(c): label for task in cohort.tasks.classes[member] for label, c in enumerate(task)}
+            own = {int(c): label for task in group.tasks.classes[member] for label, c in enumerate(task)}
             assert [own[int(c)] for c in fine[member]] == found.labels[member].tolist()
         shown.append(found.rows)
         return found
 
-    cohort._mixture = listened  # type: ignore[method-assign]
+    group._mixture = listened  # type: ignore[method-assign]
     for task in range(3):
-        cohort.begin_task(task)
+        group.begin_task(task)
         for epoch in range(2):
-            cohort.train(epoch, 0, len(cohort.bounds))
-    features = pupils["random"].weights.features
-    assert torch.equal(pupils["random"].weights.values[:, :features], first[:, :features])
-    assert not torch.equal(pupils["random"].weights.values[:, features:], first[:, features:])
+            group.train(epoch, 0, len(group.bounds))
+    features = learners["random"].weights.features
+    assert torch.equal(learners["random"].weights.values[:, :features], first[:, :features])
+    assert not torch.equal(learners["random"].weights.values[:, features:], first[:, features:])
     rows = np.concatenate(shown, axis=1)
     assert rows.shape == (2, 3 * 2 * 40)
     for member in range(2):  # two turns, each sees every image of every task once
-        everything = np.sort(cohort.tasks.train(member).ravel())
+        everything = np.sort(group.tasks.train(member).ravel())
         assert np.sort(rows[member, :120]).tolist() == everything.tolist()
         assert np.sort(rows[member, 120:]).tolist() == everything.tolist()
         assert rows[member, :120].tolist() != rows[member, 120:].tolist()
@@ -295,9 +295,9 @@ def test_cut_off_anywhere_and_taken_up_again(
     config = tiny(**{**EVERYTHING, "options": ALL_OPTIONS[:3]}, tasks={"number": 2})
     expected = trained(tmp_path / "whole", config, glyphs)
     calls = 0
-    original = LocalCrew.ask
+    original = LocalEngine.ask
 
-    def cut(self: LocalCrew, request: str, *arguments: Any) -> list[Any]:
+    def cut(self: LocalEngine, request: str, *arguments: Any) -> list[Any]:
         nonlocal calls
         calls += 1
         if calls == 13:
@@ -305,7 +305,7 @@ def test_cut_off_anywhere_and_taken_up_again(
             raise KeyboardInterrupt
         return original(self, request, *arguments)
 
-    monkeypatch.setattr(LocalCrew, "ask", cut)
+    monkeypatch.setattr(LocalEngine, "ask", cut)
     for attempt in range(40):
         try:
             found = trained(tmp_path / "cut", config, glyphs, "auto" if attempt else "loop", checkpoint_seconds=0.0)
@@ -394,8 +394,8 @@ def test_a_run_begun_when_both_had_one_identity(
     """It would be sealed as one of `vmap`, with the bits of the other, with or without its checkpoint."""
     config = tiny(tasks={"number": 2}, recording={})
     with monkeypatch.context() as before:
-        before.setattr("waterjar.lab.binary.trainer.is_stacked", lambda *_: False)
-        before.setattr("waterjar.lab.binary.trainer._check_that_it_was_not_stacked", lambda *_: None, raising=False)
+        before.setattr("waterjar.lab.binary.experiment.is_stacked", lambda *_: False)
+        before.setattr("waterjar.lab.binary.experiment._check_that_it_was_not_stacked", lambda *_: None, raising=False)
         interrupted(tmp_path, config, glyphs, "vmap")
     if not kept:
         (tmp_path / "c" / "last.pt").unlink()
@@ -412,7 +412,7 @@ def test_what_is_refused(tmp_path: Path, glyphs: ImageData) -> None:
     with pytest.raises(WaterjarError, match="engine 'lop' is unknown: did you mean 'loop'"):
         trained(tmp_path, tiny(), glyphs, "lop")
     with pytest.raises(WaterjarError, match="engine 'lop' is unknown"):
-        engines.hire("lop", tiny(), glyphs, device="cpu", scratch=tmp_path)
+        engines.start("lop", tiny(), glyphs, device="cpu", scratch=tmp_path)
     with pytest.raises(WaterjarError, match="recording.features: layer 'penultimat' is unknown"):
         trained(tmp_path, tiny(recording={"features": ["penultimat"], "samples": 2}), glyphs)
     with pytest.raises(WaterjarError, match="at most 4 tasks"):
@@ -421,7 +421,7 @@ def test_what_is_refused(tmp_path: Path, glyphs: ImageData) -> None:
 
 
 def test_a_worker_that_is_lost_or_at_fault(tmp_path: Path, glyphs: ImageData) -> None:
-    crew = workers.ProcessCrew(tiny(), glyphs, [[1], [0]], device="cpu", scratch=tmp_path)
+    crew = workers.ProcessEngine(tiny(), glyphs, [[1], [0]], device="cpu", scratch=tmp_path)
     assert [answer.shape[0] for answer in (part["head.weight"] for part in crew.ask("first_weights"))] == [1, 1]
     assert crew.peak_memory() > 0
     crew._processes[1].kill()

@@ -184,7 +184,7 @@ def test_a_study_runs_and_is_passed_over(tmp_path: Path, repeats: int) -> None:
     found = look(job)
     assert (found.status, found.epochs, found.images, found.steps) == ("sealed", job.epochs, job.images, 6)
     run = done.run(entry.name)
-    assert found.shown == pytest.approx(run["performance"].accuracy.values[-1, 2].mean())
+    assert found.headline == pytest.approx(run["performance"].accuracy.values[-1, 2].mean())
     alone = train_binary(job.config, images, tmp_path / "alone", checkpoints=tmp_path / "c", engine="loop")
     seal = waterjar.open_run(alone).attributes["seal"]
     assert run.attributes["seal"]["content"] == seal["content"]
@@ -208,7 +208,7 @@ def test_repeats_in_processes_within_a_worker(tmp_path: Path) -> None:
 def test_runs_under_way_are_looked_at(tmp_path: Path) -> None:
     images = data.load("glyphs", **GLYPHS)
     (job,) = study.plan(declaration(), tmp_path / "out", images)
-    assert glance(job).shown is None
+    assert glance(job).headline is None
     with waterjar.Recorder(
         job.path, {}, seeds=[1], eval_sets={"task_000": 0, "task_001": 1}, tasks=["task_000", "task_001"]
     ) as recorder:
@@ -219,7 +219,7 @@ def test_runs_under_way_are_looked_at(tmp_path: Path) -> None:
                 performance={"accuracy": accuracy},
                 resources={"images": 0, "seconds": 1.0},
             )
-        assert look(job).shown == 0.125
+        assert look(job).headline == 0.125
 
 
 def test_what_a_run_costs_is_scaled_up_from_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_what_a_run_costs_is_scaled_up_from_a_copy(tmp_path: Path, monkeypatch: 
     short, long = (next(iter(found[name].costs.values())) for name in ("short", "long"))
     assert long.seconds > 3 * short.seconds > 0.0
     assert long.bytes > 2 * short.bytes
-    assert short.passing > 4 * 2 * 2 * (3072 * 8 + 8 * 6 + 6 * 2)  # weights of two repeats, of learner and expert
+    assert short.temporary_bytes > 4 * 2 * 2 * (3072 * 8 + 8 * 6 + 6 * 2)  # weights of learner and expert, twice
     study.run(declared, tmp_path / "long", executor=InThisProcess())
     taken = sum(file.stat().st_size for file in (tmp_path / "long").glob("sl-*/**/*") if file.is_file())
     assert long.bytes == pytest.approx(taken, rel=0.5)

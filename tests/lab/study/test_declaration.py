@@ -16,9 +16,9 @@ pytest.importorskip("torch")
 from waterjar import WaterjarError
 from waterjar.lab import data, learners, study
 from waterjar.lab.config import Planting, Training
+from waterjar.lab.einstellung import run_id_of
 from waterjar.lab.study import declare, expand
 from waterjar.lab.study.parts import Resources
-from waterjar.lab.trainer import run_id_of
 
 pytestmark = pytest.mark.torch
 

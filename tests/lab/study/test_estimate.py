@@ -95,7 +95,7 @@ def test_a_run_begun_counts_with_the_steps_to_come(tmp_path: Path) -> None:
         return min(estimated(declared, tmp_path)[1].costs[job.path.name].seconds for _ in range(3))
 
     before = quickest()
-    from waterjar.lab.trainer import Trainer
+    from waterjar.lab.einstellung import Einstellung
 
     class Enough(Exception):
         pass
@@ -105,8 +105,8 @@ def test_a_run_begun_counts_with_the_steps_to_come(tmp_path: Path) -> None:
             raise Enough
 
     with pytest.MonkeyPatch.context() as patch:
-        evaluate = Trainer.evaluate
-        patch.setattr(Trainer, "evaluate", lambda self: (stop(), evaluate(self))[1])
+        evaluate = Einstellung.evaluate
+        patch.setattr(Einstellung, "evaluate", lambda self: (stop(), evaluate(self))[1])
         with pytest.raises(Enough):
             study.run(declared, tmp_path, executor=InThisProcess())
     assert look(job).steps == 16
@@ -209,7 +209,7 @@ def really(name: str) -> Declared:
 @pytest.mark.parametrize("name", REAL)
 def test_a_run_takes_what_was_estimated(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In seconds of the processor, so that it says something on a busy machine too."""
-    for module in ("trainer", "study.kinds.einstellung.rehearsal"):
+    for module in ("loop", "study.kinds.einstellung.rehearsal"):
         monkeypatch.setattr(f"waterjar.lab.{module}.time", SimpleNamespace(monotonic=time.process_time))
     declared = really(name)
     (job,), before = estimated(declared, tmp_path)

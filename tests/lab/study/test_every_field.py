@@ -344,7 +344,7 @@ def test_a_shortcut_has_a_kind() -> None:
 def test_resources_reach_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
     threads: list[int] = []
-    for module in ("waterjar.lab.trainer.train", "waterjar.lab.binary.train_binary"):
+    for module in ("waterjar.lab.einstellung.train", "waterjar.lab.binary.train_binary"):
         monkeypatch.setattr(module, lambda *_, **how: seen.update(how) or threads.append(torch.get_num_threads()))
     cache = str(data.to_cache(data.load("glyphs", **GLYPHS), tmp_path / "data"))
     for kind, more in (("einstellung", {}), ("binary", {"engine": "vmap"})):
@@ -494,7 +494,7 @@ def test_another_rounding_is_another_run(tmp_path: Path) -> None:
             r"analysis.settings.rigidity: chance=\[0.1, 0.2, 0.3\]: expected .* every task of a run, which has 2",
         ),
         ({"settings": {"continual": {"chance": [0.1]}}}, r"settings.continual: chance=\[0.1\]: expected .* has 2"),
-        ({"settings": {"rigidity": {"variable": "nosuch"}}}, "settings.rigidity: variable 'nosuch' is unknown: Known"),
+        ({"settings": {"rigidity": {"variable": "nosuch"}}}, "settings.rigidity: variable 'nosuch' is unknown. Known"),
         ({"settings": {"rigidity": {"variable": "class_accuracy"}}}, "variable 'class_accuracy' is unknown"),
         ({"tests": {"test": "welch"}}, "welch is a test of unpaired values"),
         ({"tests": {"test": "paired_t", "paired": False}}, "paired_t is a test of paired values"),

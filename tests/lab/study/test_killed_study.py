@@ -150,7 +150,7 @@ def test_the_study_itself_killed_leaves_no_worker_and_goes_on(tmp_path: Path) ->
     whole = contents(study.run(declare(content), tmp_path / "whole", executor=InThisProcess()))
     file, out = tmp_path / "study.yaml", tmp_path / "killed"
     file.write_text(yaml.safe_dump(content))
-    command = [sys.executable, "-m", "waterjar.cli.main", "run", str(file), "--out", str(out), "--workers", "2"]
+    command = [sys.executable, "-m", "waterjar", "run", str(file), "--out", str(out), "--workers", "2"]
     for _ in range(2):
         with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
             end, pids = time.monotonic() + 120.0, []

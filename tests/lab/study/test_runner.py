@@ -111,7 +111,7 @@ def test_progress_is_read_from_the_runs(finished: waterjar.Study, tmp_path: Path
     for job in jobs:
         progress = seen[job.path.name]
         assert (progress.status, progress.epochs, progress.images) == ("sealed", job.epochs, job.images)
-        assert progress.shown is not None
+        assert progress.headline is not None
     assert seconds_left(jobs, seen, 1) == 0.0
     todo = plan(declaration(seeds=[9]), finished.path, data.load("glyphs", **GLYPHS))
     seen |= {job.path.name: look(job) for job in todo}
@@ -188,7 +188,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path, finished: wa
     file = write(
         tmp_path, seeds=[1], scenarios=["sequential"], training={"epochs_t1": 400, "epochs_t2": 2, "batch_size": 10}
     )
-    command = [sys.executable, "-m", "waterjar.cli.main", "run", str(file), "--out", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "waterjar", "run", str(file), "--out", str(tmp_path / "out")]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COV")}
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     # A shell that was started in the background ignores Ctrl-C, and hands that on to the tests and to us.
@@ -252,8 +252,8 @@ def stopped_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[De
     declared = declaration(scenarios=["scratch_t2"], seeds=[1])
     (job,) = plan(declared, tmp_path, data.load("glyphs", **GLYPHS))
     with monkeypatch.context() as patch:
-        for name in ("_save", "go"):
-            patch.setattr(f"waterjar.lab.trainer.Trainer.{name}", lambda *_: signal.default_int_handler(2, None))
+        for name in ("_save_if_due", "go"):
+            patch.setattr(f"waterjar.lab.loop.Loop.{name}", lambda *_: signal.default_int_handler(2, None))
             with pytest.raises(KeyboardInterrupt):
                 study.run(declared, tmp_path, executor=InThisProcess())
     return declared, job

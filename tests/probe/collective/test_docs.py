@@ -24,4 +24,5 @@ def test_the_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         exec(compile(code, "collectives.md", "exec"), names)
     assert names["course"].emergence_ratio.sizes == {"repeat": 1, "snapshot": 5}
     assert names["found"]["emergence"]["emergence_ratio"] > 0
+    assert names["found"].remark == ""  # the network that is evaluated is the one that was recorded last
     assert (tmp_path / "runs" / "mine-evaluated").is_dir()

@@ -17,10 +17,21 @@ import tiny_collectives as tiny  # noqa: E402
 import waterjar  # noqa: E402
 from waterjar.diagnose.result import NOT_A_NUMBER  # noqa: E402
 from waterjar.errors import WaterjarError  # noqa: E402
-from waterjar.probe.collective import LiveCollective, Outputs, adapt, coalitions, full_evaluation  # noqa: E402
+from waterjar.probe.collective import (  # noqa: E402
+    LiveCollective,
+    Outputs,
+    adapt,
+    coalitions,
+    collective_labels,
+    full_evaluation,
+    record_collective,
+)
 from waterjar.probe.collective.evaluation import KEYS  # noqa: E402
 from waterjar.probe.collective.full import _pixels  # noqa: E402
 from waterjar.probe.collective.stages import Stages  # noqa: E402
+from waterjar.view.report import compose, model_of, write  # noqa: E402
+from waterjar.view.report.blocks import Callout  # noqa: E402
+from waterjar.view.report.sections import robustness as robust_section  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -166,6 +177,28 @@ def test_of_a_source_run(tmp_path: Path, trained: OnImages) -> None:
     assert float(clean) == pytest.approx(expected)
     assert made.run.attributes["source"]["run_id"] == waterjar.open_run(tmp_path / "training").run_id
     assert made.run["probes/stream_failure"]["step"].values.tolist() == [2]
+
+
+def test_of_another_network_than_the_source_recorded(tmp_path: Path) -> None:
+    """The evaluation and what is shown of its source say that these are two networks."""
+    sets = dict(zip(("train", "val", "test"), (images(20, 1), images(20, 2), images(30, 3)), strict=True))
+    model = adapt(tiny.seeded(0, OnImages))
+    with waterjar.Recorder(
+        tmp_path / "runs" / "one", {"seed": 0}, eval_sets=list(sets), labels=collective_labels(model)
+    ) as recorder:
+        recorder.log(epoch=0, train={"loss": 1.0})
+        record_collective(recorder, model, sets)
+    about: dict[str, Any] = {"source": tmp_path / "runs" / "one", "robust": LITTLE, "progress": False}
+    assert full_evaluation(model, *sets.values(), tmp_path / "same", **about).remark == ""
+    other = full_evaluation(tiny.seeded(1, OnImages), *sets.values(), tmp_path / "runs" / "two", **about)
+    assert other.remark.startswith("two was not made of the network that one recorded at step 0") and (
+        other.remark in repr(other)
+    )
+    model_of_it = model_of(waterjar.open_study(tmp_path / "runs"), settings={"collective": {"resamples": 10}})
+    first = robust_section.blocks(model_of_it)[0]
+    assert isinstance(first, Callout) and other.remark in first.text
+    template = write(compose(model_of_it), tmp_path / "out.results.md").read_text()
+    assert f"Numbers of two networks stand side by side: {other.remark}." in template
 
 
 def test_what_cannot_be_told_costs_nothing_else(tmp_path: Path) -> None:
@@ -381,3 +414,15 @@ def test_a_stream_of_nan_is_missing_and_named(tmp_path: Path) -> None:
     for name in ("ablation", "shapley_accuracy"):
         assert np.isnan(told[name]).all()
         assert (told[f"{name}_reason"].sel(absence="removed") == NOT_A_NUMBER).all()
+
+
+def test_an_absence_named_twice_counts_once(tmp_path: Path) -> None:
+    """And one that is not in a list is a list of one; all others are refused before anything is run."""
+    sets = (tiny.data(20, 1), tiny.data(20, 2), tiny.data(20, 3))
+    model = adapt(tiny.networks())
+    for name, asked in (("twice", ["removed", "removed"]), ("alone", "removed")):
+        made = full_evaluation(model, *sets, tmp_path / name, absences=asked, progress=False)
+        assert len(made.run.attributes["labels"]["coalition"]) == 2 ** len(model.streams) - 1
+    assert collective_labels(model, "removed") == collective_labels(model, ["removed"] * 2)
+    with pytest.raises(WaterjarError, match="absence 'gone'"):
+        full_evaluation(model, *sets, tmp_path / "gone", absences="gone", progress=False)

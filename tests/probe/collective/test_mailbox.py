@@ -57,6 +57,14 @@ class Chain(nn.Module):
         return logits, {"individual_logits": {name: self.out(one) for name, one in handed.items()}}
 
 
+class Squared(Chain):
+    """No rule makes its logits of its streams'."""
+
+    def _answer(self, x: Any, there: Any) -> tuple[Any, dict[str, Any]]:
+        logits, handed = super()._answer(x, there)
+        return logits**2, handed
+
+
 class Lacking(Chain):
     def without(self, names: list[str]) -> Any:
         return lambda x: self._answer(x, [name for name in NAMES if name not in names])
@@ -117,6 +125,22 @@ def test_a_message_that_is_looked_up_by_name_costs_isolation_alone(tmp_path: Pat
     found = full_evaluation(model, data, data, data, tmp_path / "run", progress=False)
     assert not math.isnan(found["test_acc"]) and set(found["stream_contributions"]) == set(NAMES)
     assert "isolated_logits" in found.passed_over
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (Chain, "streams are left out of the rule that makes the collective of their outputs, and still run"),
+        (Squared, "streams are zeroed, since none can be removed"),
+    ],
+)
+def test_contributions_say_that_messages_still_pass(kind: type[Chain], why: str, tmp_path: Path) -> None:
+    data = tiny.data()
+    found = full_evaluation(tiny.seeded(0, kind), data, data, data, tmp_path / "run", progress=False)
+    assert found.passed_over["stream_contributions"] == (
+        f"{why}; they hear of each other, and what an absent stream leaves for the others beside its output (a message "
+        "in a mailbox, say) still passes: what it is worth through that does not count"
+    )
 
 
 def test_removed_is_not_run_and_who_looks_for_it_is_told() -> None:

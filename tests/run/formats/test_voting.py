@@ -134,3 +134,32 @@ def test_weighted_voting_says_what_is_missing(tmp_path: Path) -> None:
     assert "no contributions of streams: coalitions were not recorded, and no rule makes" in str(
         found["collective_remarks"].item()
     )
+
+
+class Voting:
+    """It votes, and has no probabilities: by the sign of one feature, in the words or the numbers of its classes."""
+
+    def __init__(self, feature: int, names: list[Any]) -> None:
+        self.feature, self.names = feature, np.array(names)
+
+    def predict(self, x: Any) -> np.ndarray:
+        return self.names[(x[:, self.feature] > 0).astype(int)]
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], [0, 1]])
+def test_votes_are_enough_for_hard_voting(names: list[Any], tmp_path: Path) -> None:
+    """scikit-learn fits the members of a VotingClassifier on the numbers of the classes, whatever these are called."""
+    members = [Leaning(0), Voting(1, names), Voting(2, names)]
+    answer = np.array(["no", "yes"])[((X > 0).sum(1) > 1).astype(int)]
+    voting = SimpleNamespace(estimators_=members, classes_=np.array(["no", "yes"]), predict=lambda x: answer)
+    found = collective.measure(from_voting(tmp_path / "run", voting, X, Y), resamples=20)
+    right = (X > 0) == (Y == "yes")[:, None]
+    np.testing.assert_allclose(found["individual_accuracy"].values[0, 0], right.mean(0))
+    assert found["collective_accuracy_final"].item() == (answer == Y).mean()
+    assert np.isfinite(found["shapley_accuracy"].values[0, 0, 0]).all()
+    assert np.isnan(found["nll_individual"].values[0, 0]).tolist() == [False, True, True]
+    assert "streams estimator_1, estimator_2 have infinite logits, which answer but have no probabilities" in str(
+        found["collective_remarks"].item()
+    )
+    with pytest.raises(WaterjarError, match="has no predict_proba"):  # the mean of probabilities needs them
+        from_voting(tmp_path / "other", SimpleNamespace(**vars(voting), predict_proba=soft), X, Y)

@@ -217,3 +217,14 @@ def test_without_a_baseline(tmp_path) -> None:  # type: ignore[no-untyped-def]
     dynamics = figures.draw("eri_dynamics", study)
     assert any("no baseline" in text.get_text() for text in dynamics.axes[1].texts)
     assert figures.data("eri_dynamics", study)["baseline"].eq("").all()
+
+
+def test_a_learner_without_any_accuracy_says_so(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    for seed in (1, 2):
+        einstellung(tmp_path / "s" / f"scratch-{seed}", scenario="scratch_t2", seed=seed)
+        einstellung(tmp_path / "s" / f"good-{seed}", learner="good", seed=seed)
+        einstellung(tmp_path / "s" / f"nan-{seed}", learner="nan", seed=seed, final=float("nan"))
+    figure = figures.draw("eri_dynamics", waterjar.open_study(tmp_path / "s"))
+    said = {ax.get_title("left"): [text.get_text() for text in ax.texts] for ax in figure.axes}
+    assert any("no accuracy: 2 of 2 not a number" in text for text in said["nan"]), said
+    assert not any("no accuracy" in text for text in said["good"])

@@ -99,3 +99,26 @@ def test_a_column_for_every_visit(tmp_path: Path) -> None:
         "y (2nd time)",
     ]
     assert [label.get_text() for label in panel.get_yticklabels()] == ["x", "y"]
+
+
+@pytest.mark.parametrize("tasks", [["t1", "t2"], ["t1", "t2", "the task with the very long name indeed"]])
+def test_long_names_cost_the_squares_no_room(tmp_path: Path, tasks: list[str]) -> None:
+    """Twelve learners: every title is another one and whole, every square at least 0.4 inches wide."""
+    for i in range(12):
+        with waterjar.Recorder(
+            tmp_path / "s" / str(i), {"learner": f"backbone=resnet18, method=number {i} of many, lr=0.01, restarts"},
+            seeds=[1], eval_sets={task: j for j, task in enumerate(tasks)}, tasks=tasks, summary=False,
+        ) as recorder:  # fmt: skip
+            for task in tasks:
+                recorder.log(train_task=task, epoch=0, performance={"accuracy": [0.5] * len(tasks)})
+    figure = figures.draw("task_matrix", waterjar.open_study(tmp_path / "s"))
+    figure.draw_without_rendering()
+    panels = [ax for ax in figure.axes if ax.get_title(loc="left")]
+    titles = [ax.get_title(loc="left").replace("\n", " ") for ax in panels]
+    assert len(set(titles)) == 12 and all(f"number {i} of many" in "".join(titles) for i in range(12))
+    for ax, right in zip(panels, [*panels[1:], None], strict=True):
+        assert ax.get_window_extent().width / figure.dpi / len(tasks) >= 0.4
+        title = ax._left_title.get_window_extent()
+        assert title.x1 <= figure.bbox.width
+        if right is not None and right.get_window_extent().x0 > ax.get_window_extent().x1:
+            assert title.x1 <= right._left_title.get_window_extent().x0

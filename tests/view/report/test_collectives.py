@@ -10,12 +10,15 @@ import pytest
 import waterjar
 from waterjar.diagnose.robustness import ROBUSTNESS_VARIABLES
 from waterjar.errors import WaterjarError
+from waterjar.run.study import study_at
+from waterjar.view import figures
+from waterjar.view.figures.emergence import ratio_axis
 from waterjar.view.report import Model, compose, model_of, write
 from waterjar.view.report.blocks import Callout, Chart, Items, Report, Table, Text
 from waterjar.view.report.formats import format_of
 from waterjar.view.report.leads import robustness
 from waterjar.view.report.leads.collective import judged, sentences
-from waterjar.view.report.renderers.seed_tables import RHO_BANDS, TARGETS
+from waterjar.view.report.renderers.seed_tables import RHO_BANDS, TARGETS, band
 from waterjar.view.report.sections import collective as section
 from waterjar.view.report.sections import robustness as robust_section
 
@@ -157,6 +160,10 @@ def test_tables_hold_streams_and_controls(report: Report) -> None:
     column = controls.columns.index("heads")
     assert controls.rows[0][column].endswith("set aside") and "set aside" not in controls.rows[1][column]
     assert "not recorded" in [row[controls.columns.index("same")] for row in controls.rows]
+    by_heads = [row for row in controls.rows if "error" in row[0] or "improvement" in row[0]]
+    assert len(by_heads) == 3 and all(row[column].endswith("set aside") for row in by_heads)
+    assert not any("set aside" in row[controls.columns.index("better")] for row in by_heads)
+    assert "Of bare heads and heads all that is made of streams' own heads is set" in tables["collective_table"].caption
     assert {"collective_table"} <= set(tables)
     chart = next(one for one in blocks(report, "collective") if isinstance(one, Chart))
     assert chart.figure == "emergence" and len(chart.panels) == 8
@@ -193,15 +200,25 @@ def test_the_template_is_filled_line_by_line(report: Report, tmp_path: Path) -> 
 
 
 def robust_study(
-    folder: Path, seeds: tuple[int, ...], gain: float, *, clean: float = 0.9, flag: float | None = None
+    folder: Path,
+    seeds: tuple[int, ...],
+    gain: float,
+    *,
+    clean: float = 0.9,
+    flag: float | None = None,
+    control: tuple[str, float] = ("ensemble", 0.85),
+    pooled: bool = False,
 ) -> waterjar.Study:
-    """A probe that found the collective to retain more than the ensemble, by `gain`; under attack, too, with a flag."""
+    """A probe that found the collective to retain more than its control, by `gain`; under attack, too, with a flag.
+
+    `pooled`: a linear probe of the stream's features would answer everything.
+    """
     waterjar.create_study(folder)
     conditions = ["clean", "seed/blur/3", "seed/gaussian_noise/3", "fgsm/0.03", "worst/0.03"]
-    names = {"model": ["collective", "ensemble"], "other_model": ["ensemble"], "condition": conditions,
+    names = {"model": ["collective", control[0]], "other_model": [control[0]], "condition": conditions,
              "average": ["seed/3", "seed/all"], "stream": ["a"]}  # fmt: skip
     for seed in seeds:
-        accuracy = np.array([[[clean, 0.8, 0.6, 0.2, 0.1], [0.85, 0.7, 0.5, 0.2, 0.1]]])
+        accuracy = np.array([[[clean, 0.8, 0.6, 0.2, 0.1], [control[1], 0.7, 0.5, 0.2, 0.1]]])
         average = np.full((1, 1, 2), gain + 0.001 * seed)
         with waterjar.Recorder(
             folder / f"run-{seed}", {"method": "trio", "seed": seed}, seeds=[seed], eval_sets=["test"], labels=names,
@@ -209,7 +226,9 @@ def robust_study(
         ) as recorder:  # fmt: skip
             recorder.once("probe_samples", label=LABELS[None, None])
             logits = answers(0.6, seed)[None, None]
-            recorder.log(epoch=1, snapshot={"streams": {"logits": logits[:, :, :, None], "collective_logits": logits}})
+            streams = {"logits": logits[:, :, :, None], "collective_logits": logits}
+            streams |= {"pooled": np.eye(3)[LABELS][None, None, :, None]} if pooled else {}
+            recorder.log(epoch=1, snapshot={"streams": streams})
             bounds = {"accuracy": accuracy, "accuracy_low": accuracy - 0.1, "accuracy_high": accuracy + 0.05}
             recorder.probe("robustness", bounds)
             ends = {"": average, "_low": average - 0.02, "_high": average + 0.02}
@@ -255,6 +274,31 @@ def test_a_model_at_chance_is_not_called_robust(seeds: tuple[int, ...], tmp_path
     )
 
 
+@pytest.mark.parametrize(
+    ("control", "pooled", "words"),
+    [
+        (("best_stream", 0.35), False, "is not surely above one constant answer (accuracy 0.350, chance 0.333)"),
+        (("ensemble", 0.35), False, "is not surely above one constant answer (accuracy 0.350, chance 0.333)"),
+        (("best_stream", 0.85), True, "tells far less than a linear probe reads of its features"),
+    ],
+)
+def test_a_weak_control_carries_no_claim(control: tuple[str, float], pooled: bool, words: str, tmp_path: Path) -> None:
+    """More robust than guesses, or than a head that was never trained, says nothing; neither does a gain over it."""
+    study = robust_study(tmp_path / "study", (1, 2), 0.1, control=control, pooled=pooled)
+    model = model_of(study, settings={"collective": {"resamples": 10}})
+    name = {"best_stream": "best stream", "ensemble": "matched ensemble"}[control[0]]
+    assert robustness.sentences(model) == [
+        f"Whether trio is more robust than the {name} cannot be told: the {name} {words}, and such a control is none."
+    ]
+    note = f"the {name} {words}: such a control is none"
+    found = blocks(compose(model), "robustness")
+    chart = next(one for one in found if isinstance(one, Chart))
+    table = next(one for one in found if isinstance(one, Table) and one.name == "robustness_table")
+    assert f"trio: {note}." in chart.caption and f"trio: {note}." in table.caption
+    drawn = figures.draw("shift_severity", study)
+    assert f"trio: {note}" in drawn.get_supxlabel().replace("\n", " ")
+
+
 @pytest.mark.parametrize(("flag", "trusted"), [(0.0, True), (0.4, False)])
 def test_attacks_that_are_not_to_be_trusted_carry_no_claim(flag: float, trusted: bool, tmp_path: Path) -> None:
     model = model_of(
@@ -284,6 +328,28 @@ def test_the_template_of_one_seed_has_intervals_over_samples(tmp_path: Path) -> 
         for name in ("Collective Accuracy", "Clean")
     )
     assert whole == clean and "[" in clean
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "words"),
+    [
+        (0.9, 0.8, 0.99, BANDS[0]),
+        (0.999, 0.994, 1.004, f"bands not told apart by its interval, from “{BANDS[0]} (failure)” to “{BANDS[1]}"),
+        (3.0, 1.5, np.inf, f"bands not told apart by its interval, from “{BANDS[1]} (ensemble-like)” to “{BANDS[3]}"),
+        (10.0, 2.0, 10.0, BANDS[2]),
+        (1.5, np.nan, np.nan, f"{BANDS[1]} (ensemble-like), by its value alone: there is no interval"),
+    ],
+)
+def test_a_band_is_named_where_the_interval_lies_in_it(value: float, low: float, high: float, words: str) -> None:
+    assert band(RHO_BANDS, value, low, high).startswith(words)
+
+
+def test_the_template_reads_the_interval(tmp_path: Path) -> None:
+    """Of near equals the ratio is about 1, and its interval on both sides of it."""
+    record(waterjar.create_study(tmp_path / "study"), "near", 0.7, 0.72, 1)
+    model = model_of(waterjar.open_study(tmp_path / "study"), settings={"collective": {"resamples": 50}})
+    text = write(compose(model), tmp_path / "r.results.md").read_text()
+    assert "over samples: bands not told apart by its interval, from “" in line_of(text, "Emergence Ratio (ρ)")
 
 
 def test_an_infinite_ratio_has_no_band(tmp_path: Path) -> None:
@@ -366,3 +432,58 @@ def test_the_template_says_that_something_is_no_number(tmp_path: Path) -> None:
     waterjar.from_logits(folder / "run", streams, collective=streams["a"], labels=LABELS, config={"method": "broken"})
     text = write(compose(model_of(waterjar.open_study(folder))), tmp_path / "r.results.md").read_text()
     assert "not recorded: not a number (what was recorded for it holds NaN)" in text and "the training loop" not in text
+
+
+def charts_of(study: waterjar.Study) -> dict[str, Chart]:
+    model = model_of(study, settings={"collective": {"resamples": 20}})
+    found = [*section.blocks(model), *robust_section.blocks(model)]
+    return {one.name: one for one in found if isinstance(one, Chart)}
+
+
+def test_the_page_bounds_the_axis_of_ratios_as_the_figure_does(tmp_path: Path) -> None:
+    """plotly takes the ends of a log axis as exponents; an interval of a ratio of few right answers is endless."""
+    folder = waterjar.create_study(tmp_path / "study")
+    for seed, heads in ((1, 0.02), (2, 0.3)):
+        record(folder, "odd", heads, 0.99, seed, pooled=False)
+    panel = charts_of(waterjar.open_study(folder))["emergence"].panels[1]
+    axis = panel["layout"]["yaxis"]
+    ratios = figures.data("emergence", waterjar.open_study(folder), resamples=20).query("panel == 'ratio'")["mean"]
+    low, high, ticks = ratio_axis(ratios[np.isfinite(ratios)])
+    assert axis["type"] == "log" and ticks and axis["tickvals"] == ticks
+    np.testing.assert_allclose(10.0 ** np.array(axis["range"]), [low, high])
+    assert all(min(trace["y"]) >= low for trace in panel["data"])  # 0 has no place there
+
+
+def test_a_lone_snapshot_has_its_interval(tmp_path: Path) -> None:
+    record(waterjar.create_study(tmp_path / "study"), "one", 0.7, 0.9, 1)
+    panels = charts_of(waterjar.open_study(tmp_path / "study"))["emergence"].panels
+    for panel in panels:
+        whiskers = [one for one in panel["data"] if len(one["y"]) == 2 and one["x"][0] == one["x"][1]]
+        points = [one for one in panel["data"] if one["mode"] == "lines+markers"]
+        assert len(points) == len(whiskers) > 1
+
+
+def test_panels_of_shifts_are_told_apart(tmp_path: Path) -> None:
+    """One collective has no name in their titles; several have a line of their own."""
+    chart = charts_of(robust_study(tmp_path / "study", (1,), 0.1))["shift_severity"]
+    titles = [panel["layout"]["title"]["text"] for panel in chart.panels]
+    assert titles == ["<b>blur</b>", "<b>gaussian noise</b>", "<b>attacks</b>"]
+
+
+def test_streams_that_fail_look_as_the_caption_says(tmp_path: Path) -> None:
+    run = waterjar.Recorder(
+        tmp_path / "run", {"seed": 1}, eval_sets=["test"], labels={"failure": ["all", "without_a", "half_streams"]},
+        variables=ROBUSTNESS_VARIABLES,
+    )  # fmt: skip
+    with run as recorder:
+        recorder.log(epoch=1, train={"loss": 1.0})
+        recorder.probe("stream_failure", {"accuracy": np.array([[0.9, 0.5, 0.4]])})
+    model = model_of(study_at(tmp_path / "run"))
+    (chart,) = (one for one in robust_section.blocks(model) if isinstance(one, Chart))
+    (panel,) = chart.panels
+    whole, without, half = panel["data"]
+    assert [one["y"] for one in panel["data"]] == [[0.0], [1.0], [2.0]]  # each in its own row
+    assert whole["marker"]["color"] == "#0072B2" != without["marker"]["color"] != half["marker"]["color"]
+    (line,) = panel["layout"]["shapes"]
+    assert line["x0"] == line["x1"] == 0.9 and line["line"]["color"] == "#0072B2"
+    assert "all streams (blue, and the line)" in chart.caption

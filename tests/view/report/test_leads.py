@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,18 @@ from scipy import stats
 
 import waterjar
 from own_loops import continual_study, loss_study
+from view.report.studies import charts_of
 from waterjar.view.report import Model, compose, model_of
-from waterjar.view.report.blocks import Callout, Items, Section, Table
+from waterjar.view.report.blocks import Callout, Chart, Items, Section, Table, Text
+from waterjar.view.report.charts.theme import boundaries
+from waterjar.view.report.ends import ends_of
 from waterjar.view.report.leads import lead_files, told
-from waterjar.view.report.leads._courses import _half_way
+from waterjar.view.report.leads._claims import Difference, Mean, against
+from waterjar.view.report.leads._courses import Course, _half_way
 from waterjar.view.report.leads._learned import constant_answers
+from waterjar.view.report.leads.plasticity import _many
 from waterjar.view.report.renderers.markdown import render
+from waterjar.view.report.renderers.pictures import caption_of
 
 FAMILIES = {"analysis": {"families": ["continual", "plasticity", "drift", "cost"]}}
 
@@ -52,6 +60,18 @@ def test_every_lead_keeps_the_contract() -> None:
     assert {"learned", "rigidity", "collective", "continual", "plasticity"} <= set(lead_files())
     orders = [one.ORDER for one in lead_files().values()]
     assert orders == sorted(orders) and all(one.TITLE for one in lead_files().values())
+
+
+def test_the_first_screen_says_what_p_is_corrected_for_and_that_intervals_are_not(split: Model, dead: Model) -> None:
+    def notes(model: Model) -> list[str]:
+        first = compose(model).sections[0]
+        return [one.text for one in first.blocks if isinstance(one, Text) and "p is corrected for" in one.text]
+
+    table, _ = split.compared
+    (note,) = notes(split)
+    assert f"({table['family_size'].iloc[0]} tests, Holm)" in note
+    assert "an interval may be clear of 0 where p is above 0.05: then nothing is claimed" in note
+    assert notes(dead) == []  # one learner: nothing is tested
 
 
 def test_who_forgets_less_is_said_with_the_numbers_of_compare(split: Model) -> None:
@@ -112,6 +132,44 @@ def test_many_learners_are_counted_and_the_ends_named(tmp_path: Path) -> None:
     assert not any(names[3] in text for text in found["continual"])
 
 
+def test_a_baseline_that_is_best_is_called_so_and_who_has_no_value_is_named() -> None:
+    base = Mean("base", 0.1, 0.0, 0.2, 3)
+    own = [Mean(f"m{i}", 0.1 * (i + 2), 0.1 * (i + 1), 0.1 * (i + 3), 3) for i in range(4)]
+    found = [Difference(one, base, one.mean - 0.1, 0.01, 0.9, 3, 0.01, True) for one in own]
+    words = "forgets less than", "forgets more than", "forgets"
+    plural = "forget less", "forget more"
+    text = against(found, words, lower_is_better=True, plural=plural, without=["m9"])
+    assert "base itself has the best mean; of the others the best is m0 (0.200" in text and "The best is" not in text
+    assert text.endswith("No value: m9.")
+    assert "The best of them is m3" in against(found, words, lower_is_better=False, plural=plural)
+
+
+def test_of_many_learners_zeros_are_left_out_and_unchanged_is_said() -> None:
+    def one(cell: str, begin: float, end: float, sign: int) -> Course:
+        ends = (Mean(cell, value, value - 0.01, value + 0.01, 3) for value in (begin, end))
+        rows = np.zeros((3, 2)), np.arange(2.0), np.ones(3, bool), np.ones(3, int)
+        return Course(cell, "h", *ends, sign, 0.0, np.zeros(3), *rows, 1)
+
+    names = "abcd"
+    still = _many({name: one(name, 0.0, 0.0, 0) for name in names}, "dormant_units")
+    assert still == "The share of dormant units is 0 % [−1, 1] in all 4 learners, at the start and at the end."
+    moved = {"a": one("a", 0.1, 0.3, 1), **{name: one(name, 0.1, 0.1, 0) for name in names[1:]}}
+    assert _many(moved, "dormant_units").startswith(
+        "The share of dormant units rose in 1 of 4 learners and is unchanged in 3. At the end it reaches from 30 %"
+    )
+
+
+def test_a_seed_that_one_learner_lacks_is_named_where_their_difference_is_told(tmp_path: Path) -> None:
+    path = loss_study(tmp_path / "s", ["sgd", "adam"], (0, 1, 2, 3), epochs=2)
+    shutil.rmtree(path / "adam-3")
+    (text,) = said(modelled(path))["learning"]
+    assert text.endswith("3 seeds, without seed 3 of sgd, which the other lacks).")
+    both = continual_study(tmp_path / "t", seeds=(0, 1, 2), epochs=1, tasks=2, features=False)
+    shutil.rmtree(both / "replay-1")
+    told = said(modelled(both))["continual"]
+    assert len(told) == 2 and all("2 seeds, without seed 1 of naive, which the other lacks)" in one for one in told)
+
+
 def test_losses_alone(losses: Model) -> None:
     (first,) = said(losses)["learning"]
     ends = {cell: one["loss"].values[-1, 0] for cell, one in losses.study.load().items()}
@@ -127,6 +185,44 @@ def test_losses_alone(losses: Model) -> None:
     assert np.isclose(frame.loc[("train", "sgd"), "mean"].item(), last.mean())
     page = render(report, {})
     assert "accuracy" not in page[: page.index("## Settings")].lower()
+
+
+def test_losses_measured_as_metrics_of_tasks_are_compared_all_the_same(losses: Model) -> None:
+    path = losses.study.path
+    asked = model_of(waterjar.open_study(path), settings={"continual": {"metric_type": "loss"}})
+    assert "continual" in asked.diagnosis.results
+    assert said(asked)["learning"] == said(losses)["learning"]
+
+
+def test_of_several_recorded_variables_those_that_differ_come_first(tmp_path: Path) -> None:
+    for method, gain in (("a2c", 15.0), ("ppo", 20.0)):
+        for seed in range(8):
+            rng = np.random.default_rng(seed + 100 * (method == "ppo"))
+            with waterjar.Recorder(tmp_path / f"s/{method}-{seed}", {"method": method}, seeds=[seed]) as recorder:
+                for epoch in range(3):
+                    noise = {f"level_{name}": rng.normal() for name in "abcd"}
+                    numbers = {**noise, "z_return": gain * epoch + rng.normal(), "z_speed": gain + rng.normal()}
+                    recorder.log(epoch=epoch, monitor=numbers)
+    *told, rest = said(modelled(tmp_path / "s"))["learning"]
+    assert [text.split(" than ")[0].removeprefix("At the end of training, ") for text in told[:2]] == [
+        "ppo has a higher z return",
+        "ppo has a higher z speed",
+    ]
+    assert len(told) == 3 and "level a" in told[2] and "not settled" in told[2]
+    assert rest == "3 other curves were recorded: learners are shown to differ at the end of none of them."
+
+
+def test_the_interval_of_a_loss_does_not_reach_below_0_unless_losses_do(tmp_path: Path) -> None:
+    ends = {"loss": (0.1, 0.2, 1.3), "below_loss": (-0.1, 0.2, 1.3)}
+    for seed in range(3):
+        below = {"train/below_loss": waterjar.Variable(("step", "repeat"), "a log density", direction="lower")}
+        run = tmp_path / f"s/a{seed}"
+        with waterjar.Recorder(run, {"method": "a"}, seeds=[seed], variables=below) as recorder:
+            recorder.log(epoch=0, train={name: values[seed] for name, values in ends.items()})
+    positive, free = ends_of(modelled(tmp_path / "s"))
+    assert 0 < positive.numbers["a"].low < 0.2 and positive.numbers["a"].interval == "t_log"
+    t = stats.t.interval(0.95, 2, np.mean(ends["below_loss"]), stats.sem(ends["below_loss"]))
+    assert np.allclose((free.numbers["a"].low, free.numbers["a"].high), t) and free.numbers["a"].interval == "t"
 
 
 def test_a_loss_that_ends_as_nan_is_no_number(tmp_path: Path) -> None:
@@ -187,6 +283,73 @@ def test_plasticity_is_lost_only_where_the_ability_to_learn_was_measured(tmp_pat
     assert not any("was not measured" in text for text in [*slower, *steady])
 
 
+def narrowing(folder: Path, width: int, families: tuple[str, ...] = ("geometry", "plasticity")) -> Model:
+    """Six classes with a direction each at first, in all `width` of them at the end; another learner keeps them."""
+    settings = {"geometry": {"n_t": 20}}
+    waterjar.create_study(folder, {"analysis": {"families": list(families), "settings": settings}})
+    labels = np.arange(6).repeat(6)
+    for method, kept in (("narrow", width), ("wide", 12)):
+        for seed in (1, 2, 3):
+            rng = np.random.default_rng(seed)
+            with waterjar.Recorder(folder / f"{method}-{seed}", {"method": method}, seeds=[seed], eval_sets=["a"]) as r:
+                r.once("probe_samples", label=labels[None, None])
+                for epoch in range(3):
+                    centres = np.eye(12)[labels] * (1, 2, 3)[epoch]
+                    features = centres + rng.normal(0, 0.6, (36, 12))
+                    if epoch == 2:
+                        features = features[:, :kept] @ rng.normal(size=(kept, 12))
+                    both = {
+                        "h1": features[None, None] + (epoch == 2) * rng.normal(0, 0.2, (36, 12)),
+                        "h2": features[None, None],
+                    }
+                    r.log(epoch=epoch, snapshot={"features": both})
+    return modelled(folder)
+
+
+@pytest.mark.parametrize("families", [("geometry", "plasticity"), ("geometry",)])
+def test_capacity_of_a_collapsed_layer_is_no_claim_about_classes(families: tuple[str, ...], tmp_path: Path) -> None:
+    model = narrowing(tmp_path / "s", 2, families)
+    (text,) = said(model)["geometry"]
+    narrow, wide = text.removesuffix(" (Higher capacity: classes are easier to tell apart.)").split(" In wide, ")
+    assert narrow.startswith("In narrow, ") and "untangled" not in narrow and "tells little about classes" in narrow
+    assert "in the last layer (h2)" in narrow and "in 3 of 3 seeds" in narrow and "(capacity " in narrow
+    assert ("few directions are left" in narrow and "6 classes that are apart take 5" in narrow) == (len(families) == 2)
+    assert "untangled in the last layer (h2)" in wide
+    section = next(section for section in compose(model).sections if section.name == "geometry")
+    captions = [block.caption for block in section.blocks if isinstance(block, Chart | Table)]
+    assert len(captions) == 2 and all("tells little about the classes of narrow:" in text for text in captions)
+
+
+def test_a_sentence_says_last_layer_and_a_table_mean_over_layers(tmp_path: Path) -> None:
+    model = narrowing(tmp_path / "s", 2, ("plasticity",))
+    ranks = model.diagnosis.results["plasticity"]["effective_rank"].sel(cell="narrow").isel(snapshot=-1)
+    inside = said(model)["plasticity"][0]
+    assert inside.startswith("In the last layer (h2) of narrow, ")
+    assert f"{ranks.sel(layer='h2').values.mean():.3f}" in inside
+    section = next(section for section in compose(model).sections if section.name == "plasticity")
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    assert "mean over layers" in table.caption and f"{ranks.values.mean():.3f}" in str(table.rows)
+
+
+def test_names_of_tasks_stand_in_two_rows_of_a_narrow_panel_and_never_on_each_other() -> None:
+    def rows(tasks: int) -> list[list[float]]:
+        _, notes = boundaries([(10.0 * i, f"digits{2 * i}{2 * i + 1}") for i in range(tasks)], 10.0 * tasks)
+        return [[note["x"] for note in notes if note["yshift"] == shift] for shift in (0, 14)]
+
+    assert rows(2) == [[0, 10], []]
+    assert rows(5) == [[0, 20, 40], [10, 30]]
+    many = rows(20)
+    letters = 9 * 6.2 / 230 * 200
+    assert all(b - a >= letters for own in many for a, b in itertools.pairwise(own)) and len(many[0]) >= 4
+
+
+def test_lines_between_tasks_are_told_only_where_there_are_some(split: Model, losses: Model) -> None:
+    def captions(model: Model) -> str:
+        return " ".join(f"{one.caption} {caption_of(one)}" for one in charts_of(compose(model)))
+
+    assert "Red dashed lines" in captions(split) and "Red dashed lines" not in captions(losses)
+
+
 def test_half_way_by_hand() -> None:
     epochs = np.arange(5.0)
     assert _half_way(np.array([10.0, 9.0, 6.0, 5.0, 4.0]), epochs, 10.0, 4.0) == 2
@@ -196,9 +359,10 @@ def test_half_way_by_hand() -> None:
 
 def test_the_summary_holds_the_first_in_the_callout_and_the_others_below(split: Model) -> None:
     summary = next(section for section in compose(split).sections if section.name == "summary")
-    callout, items = summary.blocks
+    callout, note, items = summary.blocks
     assert isinstance(callout, Callout) and callout.text.startswith("replay forgets less")
     assert isinstance(items, Items) and items.items[0][0] == "Inside the network"
+    assert isinstance(note, Text)
 
 
 def reading(model: Model) -> Section:
@@ -208,6 +372,7 @@ def reading(model: Model) -> Section:
 def test_how_to_read_names_tasks_baseline_and_signs(split: Model, losses: Model) -> None:
     words = dict(pair for block in reading(split).blocks if isinstance(block, Items) for pair in block.items)
     assert "digits01, digits23 and digits45" in words["What was trained"] and "3 seeds" in words["What was trained"]
+    assert "first weights" not in words["What was trained"]
     assert "baseline (naive)" in words["p, *"] and "95 % interval" in words["[low, high], n"]
     assert {"Forgetting", "Dormant units, effective rank"} <= set(words)
     assert "Forgetting" not in str(reading(losses).blocks) and "baseline (sgd)" in str(reading(losses).blocks)

@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import loops
 from view.report.studies import charts_of
 from waterjar.errors import WaterjarError
 from waterjar.run.study import study_at
@@ -66,3 +67,16 @@ def test_it_runs(tmp_path: Path, small: Model, small_report: Report) -> None:
     assert "threshold" in trend.outputs[0].data["text/plain"] and "0.7" in trend.outputs[0].data["text/plain"]
     (own,) = [cell for cell in book.cells if "plt.subplots" in cell.source]
     assert any("image/png" in output.get("data", {}) for output in own.outputs)
+
+
+@pytest.mark.slow
+def test_that_of_a_study_without_rigidity_runs(tmp_path: Path) -> None:
+    client = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    study = study_at(loops.study(tmp_path / "study", features=True))
+    path = write_notebook(compose(model_of(study)), study.path, tmp_path / "a.ipynb")
+    book = nbformat.read(path, as_version=4)
+    assert any("'dormant_units', 'tau'" in cell.source for cell in book.cells)
+    client.NotebookClient(
+        book, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()

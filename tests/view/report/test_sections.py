@@ -19,6 +19,7 @@ from waterjar.view import figures
 from waterjar.view.report import Model, compose, model_of
 from waterjar.view.report.blocks import Callout, Chart, Report, Table, Text, Verdicts
 from waterjar.view.report.composing import section_files
+from waterjar.view.report.sections import continual
 from waterjar.view.report.sections.summary import verdicts
 
 ALWAYS = [
@@ -51,6 +52,17 @@ def test_every_chart_shows_the_numbers_of_its_figure(full: Model, full_report: R
     for one in charts_of(full_report):
         if one.name != "cost_accuracy":  # two figures side by side
             pd.testing.assert_frame_equal(one.frame, figures.data(one.figure, full.diagnosis, **one.settings))
+
+
+def test_long_names_of_tasks_leave_the_matrix_its_room() -> None:
+    tasks = [f"rotated digits, angle {30 * i} degrees" for i in range(9)]
+    rows = [(one, other, 0.5, 0.4, 0.6, 3) for one in tasks for other in tasks]
+    part = pd.DataFrame(rows, columns=["train_task", "eval_task", "mean", "low", "high", "n"])
+    panel = continual._panel(part, "a learner", 12)
+    names = panel["layout"]["xaxis"]["ticktext"]
+    assert len(set(names)) == 9 and max(map(len, names)) <= 14
+    assert "annotations" not in panel["layout"]  # numbers would stand over each other
+    assert len(continual._panel(part, "a learner", 1)["layout"]["annotations"]) == 81
 
 
 def test_every_panel_is_a_valid_plotly_figure(full_report: Report, nasty_report: Report) -> None:

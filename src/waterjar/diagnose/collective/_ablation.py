@@ -27,7 +27,7 @@ _BESIDE = {
     needs=("streams",),
     dims=_DIMS,
     summary="ablation_final",
-    version=2,
+    version=3,
     beside=_BESIDE,
 )
 def _measure(coalitions: Coalitions, *, confidence: float) -> tuple[Result, dict[str, Result]]:

@@ -19,6 +19,7 @@ _START = "emergence_start"
     formula="rho(last) - rho(first)",
     citation="the seed document, Metrics and Evaluation 3.2",
     needs=("streams/logits", "streams/collective_logits", "probe_samples/label"),
+    version=2,
     beside={_START: Beside((), "emergence ratio at the first snapshot; near 1 is expected")},
     made_of=("emergence_ratio",),
 )

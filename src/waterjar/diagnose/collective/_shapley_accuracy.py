@@ -25,7 +25,7 @@ _BESIDE = {
     needs=("streams",),
     dims=_DIMS,
     summary="shapley_accuracy_final",
-    version=2,
+    version=3,
     beside=_BESIDE,
 )
 def _measure(coalitions: Coalitions, *, confidence: float) -> tuple[Result, dict[str, Result]]:

@@ -110,7 +110,7 @@ def _cached(outputs: StreamOutputs | None, settings: Any) -> Game | Result:
         return NO_RULE
     if outputs.test.lacking is not None:
         return outputs.test.lacking
-    if not outputs.likely.all():
+    if not (outputs.alive if outputs.rule == "vote" else outputs.likely).all():  # an answer is enough for a vote
         return NOT_NUMBERS
     if outputs.rule is None:
         return NO_RULE if settings.rule == "auto" else OTHER_RULE
@@ -210,13 +210,13 @@ def cached_game(
     empty = without_streams(labels)
     for place, order in enumerate(drawn):
         chain = _in_blocks(logits[:, order], labels, rule, lambda parts, own: _chain(parts, own, rule), empty)
-        for key, one in chain.items():
-            with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # endless likelihoods: of these there is no value, and its reason says so
+            for key, one in chain.items():
                 gained = np.diff(one, axis=0)
-            shares[key][order] += gained / len(drawn)
-            means[key][place, order] = gained.mean(1)
-    pairs = {key: one.reshape(-1, 2, n).mean(1) for key, one in means.items()}
+                shares[key][order] += gained / len(drawn)
+                means[key][place, order] = gained.mean(1)
     with np.errstate(invalid="ignore"):
+        pairs = {key: one.reshape(-1, 2, n).mean(1) for key, one in means.items()}
         errors = {
             key: one.std(0, ddof=1) / np.sqrt(len(one)) if len(one) > 1 else np.full(n, np.nan)
             for key, one in pairs.items()

@@ -21,6 +21,14 @@ _TOLD = {
 }
 
 
+_OF_HEADS = ("emergence_rise", "emergence_plateau")
+_FLAGS = ("best_at_chance", "best_below_probe")
+_SET_ASIDE = (
+    "the course of rho is set aside: at the end the best stream's own head is, in some seed, not surely above one "
+    "constant answer, or far below a linear probe of the same features"
+)
+
+
 def course_numbers(outputs: StreamOutputs | None, routing: Routing | None) -> tuple[Result, Result]:
     """Emergence ratio and normalised routing entropy of a snapshot."""
     absent = Result.missing("not_recorded")
@@ -48,9 +56,10 @@ def change(values: Result, epochs: Floats, since: float) -> Result:
 
 def course_words(found: Mapping[str, Any], confidence: float) -> str:
     """The course of a cell in words, each judged by its interval over seeds; empty where nothing was recorded."""
-    said = []
+    weak = _has_weak_heads(found)
+    said = [_SET_ASIDE] if weak and any(name in found for name in _OF_HEADS) else []
     for name, (what, (up, down)) in _TOLD.items():
-        if name not in found:
+        if name not in found or (weak and name in _OF_HEADS):
             continue
         codes = found[name + REASON].values if name + REASON in found else np.zeros(found[name].shape, int)
         told = over_seeds(found[name].values, [REASONS[int(code)] for code in codes], confidence)
@@ -63,3 +72,13 @@ def course_words(found: Mapping[str, Any], confidence: float) -> str:
         verdict = up if told.low > 0 else down if told.high < 0 else "does not surely change"
         said.append(f"{what} {verdict}: {number} [{told.low:+.3g}, {told.high:+.3g}] over {told.n} seeds")
     return "; ".join(said)
+
+
+def _has_weak_heads(found: Mapping[str, Any]) -> bool:
+    """Whether rho is set aside: in some seed the head that it divides by at the end is no control."""
+    for name in _FLAGS:
+        for flags in found[name].values if name in found else ():
+            known = flags[np.isfinite(flags)]
+            if known.size and known[-1] > 0:
+                return True
+    return False

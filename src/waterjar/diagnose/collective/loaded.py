@@ -30,7 +30,7 @@ from waterjar.diagnose.collective.reading import COALITIONS, OUTPUTS, RunStreams
 from waterjar.diagnose.labelled import concatenate, variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Metric
-from waterjar.diagnose.result import NOT_RECORDED, Result
+from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
 from waterjar.diagnose.snapshots import mean_of_last
 from waterjar.run.combining import combine, reproduces, reproducing_rule
 
@@ -97,9 +97,9 @@ class LoadedCell(Loaded):
             for repeat, numbers in courses.items():
                 yield self._course(run, numbers), (start + repeat,)
 
-    def undefined(self, metric: Metric) -> bool:
+    def undefined(self, metric: Metric) -> int:
         """All of them where seeds have other streams."""
-        return not self.alike
+        return 0 if self.alike else UNDEFINED
 
     def _outputs(self, shot: Shot, place: tuple[int, int]) -> StreamOutputs | None:
         run = shot.run

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from waterjar.diagnose.collective.answers import Answers, Labels
+from waterjar.diagnose.collective.answers import Answers, Labels, numbered
+from waterjar.diagnose.collective.best import best_stream
 from waterjar.diagnose.collective.inputs import StreamOutputs
 from waterjar.diagnose.drift.linear_probe import left_out_right
 from waterjar.diagnose.result import Floats, Result
@@ -72,22 +73,21 @@ def probed(outputs: StreamOutputs, *, ridge: float, joined: bool = False) -> tup
             found[:, place] = right
     if np.isnan(found).all():
         return why or _NO_FEATURES
-    return found, None if joined else _best(outputs, trained, ridge)
+    return found, None if joined else _best(outputs, trained, numbered(found), ridge)
 
 
-def _best(outputs: StreamOutputs, trained: Answers | None, ridge: float) -> int | None:
-    """The best probe on validation samples, which did not train it."""
+def _best(outputs: StreamOutputs, trained: Answers | None, alive: NDArray[np.bool_], ridge: float) -> int | None:
+    """The best probe on validation samples, which did not train it, of streams that it can read on those scored."""
     other = outputs.validation
     if trained is None or other is None or other.pooled is None or other.labels is None or not len(other.labels):
         return None
     if _is_same(trained, other):
         return None
-    shares = []
-    for i in range(len(outputs.names)):
+    shares = np.full(len(outputs.names), np.nan)
+    for i in np.flatnonzero(alive):
         right = _right(trained, other, slice(i, i + 1), ridge)
-        shares.append(np.nan if isinstance(right, Result) else float(right.mean()))
-    order = [i for i in range(len(shares)) if not np.isnan(shares[i])]
-    return min(order, key=lambda i: (-shares[i], outputs.names[i])) if order else None
+        shares[i] = np.nan if isinstance(right, Result) else float(right.mean())
+    return None if np.isnan(shares).all() else best_stream(shares, None, outputs.names)
 
 
 def _is_same(one: Answers, other: Answers) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.diagnose.collective.answers import Answers, has_answer
+from waterjar.diagnose.collective.answers import Answers, has_answer, label_log_likelihood
 from waterjar.diagnose.collective.coalitions import EXACT, NO_RULE, OTHER_RULE
 from waterjar.diagnose.collective.inputs import ABSENCES, Affinities, Coalitions, Fingerprints, Routing, StreamOutputs
 from waterjar.diagnose.collective.utilisation import utilised
@@ -36,14 +36,39 @@ def of_outputs(outputs: StreamOutputs, seed: int, unlabelled: str = "") -> Itera
                 f"seed {seed}: {_have(outputs.names, endless)} infinite logits, which answer but have no "
                 "probabilities: ambiguity and the NLL of such a stream are missing"
             )
-    yield from _of_controls(outputs.names, test, seed)
+    yield from _without_likelihood(outputs, seed)
+    yield from _of_controls(outputs, seed)
     yield from _of_the_collective(test, seed)
     if other is not None and other.labels is not None and len(other.labels):
         yield from _of_validation(outputs, other, seed)
 
 
-def _of_controls(names: Sequence[str], test: Answers, seed: int) -> Iterator[str]:
+def _without_likelihood(outputs: StreamOutputs, seed: int) -> Iterator[str]:
+    """Of whom the likelihood of some label is 0: its logarithm is endless, whatever else is said."""
+    test = outputs.test
+    if test.labels is None or not len(test.labels):
+        return
+    streams = np.zeros(0, np.bool_)
+    if test.logits is not None:
+        streams = np.asarray((label_log_likelihood(test.logits, test.labels) == -np.inf).any(0)) & outputs.alive
+    whole = test.collective is not None and bool((label_log_likelihood(test.collective, test.labels) == -np.inf).any())
+    who = [_few(outputs.names, streams)] if streams.any() else []
+    who += ["the collective"] if whole else []
+    if who:
+        yield (
+            f"seed {seed}: {' and '.join(who)} gave the label of some sample no probability (a logit of minus infinity)"
+            ": NLL is infinite there, and what is made of it infinite or undefined"
+        )
+
+
+def _few(names: Sequence[str], chosen: NDArray[np.bool_]) -> str:
+    own = [name for name, there in zip(names, chosen, strict=True) if there]
+    return f"stream{'s' * (len(own) > 1)} {', '.join(own)}" if len(own) <= 4 else f"{len(own)} of {len(names)} streams"
+
+
+def _of_controls(outputs: StreamOutputs, seed: int) -> Iterator[str]:
     """Of streams that are no control alone, or under a probe; what is NaN throughout was not recorded there."""
+    names, test = outputs.names, outputs.test
     if test.isolated is not None and test.isolated.size and not np.isnan(test.isolated).all():
         able = np.asarray(has_answer(test.isolated).all(0))
         if not able.all():
@@ -51,15 +76,27 @@ def _of_controls(names: Sequence[str], test: Answers, seed: int) -> Iterator[str
                 f"seed {seed}: {_have(names, ~able)} no answer alone to some sample (streams/isolated_logits): passed "
                 "over as a stream alone"
             )
-    if test.pooled is not None and test.pooled.size and not np.isnan(test.pooled).all():
-        lacking = np.asarray(np.isnan(test.pooled).all(0))
-        finite = np.asarray(np.isfinite(test.pooled).all(0))
-        broken = np.asarray((~finite & ~lacking).any(1) | lacking.all(1))
-        if broken.any():
-            yield (
-                f"seed {seed}: {_have(names, broken)} features that are missing or not finite (streams/pooled): passed "
-                "over as a stream under a probe"
-            )
+    broken = _unreadable(test) | _unreadable(outputs.probe)
+    if broken.any():
+        yield (
+            f"seed {seed}: {_have(names, broken)} features that are missing or not finite (streams/pooled): passed "
+            "over as a stream under a probe"
+        )
+    unchosen = _unreadable(outputs.validation) & ~broken
+    if unchosen.any():
+        yield (
+            f"seed {seed}: {_have(names, unchosen)} features that are missing or not finite on validation data "
+            "(streams/pooled): not chosen as the best under a probe"
+        )
+
+
+def _unreadable(answers: Answers | None) -> NDArray[np.bool_]:
+    """(stream,): streams whose features no probe can read; none, (1,), where features were not recorded at all."""
+    pooled = None if answers is None else answers.pooled
+    if pooled is None or not pooled.size or np.isnan(pooled).all():
+        return np.zeros(1, np.bool_)
+    lacking, finite = np.asarray(np.isnan(pooled).all(0)), np.asarray(np.isfinite(pooled).all(0))
+    return np.asarray((~finite & ~lacking).any(1) | lacking.all(1))
 
 
 def of_parts(

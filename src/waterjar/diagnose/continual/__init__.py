@@ -135,6 +135,6 @@ FAMILY = Family(
     Cell,
     measure,
     dims=("train_task", "eval_task"),
-    version=5,
+    version=6,
     feeds=feeds,
 )

@@ -15,7 +15,7 @@ from waterjar.run.reader import Run
 _ABOVE_CHANCE = ("forgetting_rate", "forward_transfer", "max_dip", "remembering", "zero_shot")
 """Metrics of accuracies above chance."""
 _BESIDE_EXPERT = ("forward_transfer", "intransigence")
-_OF_SEVERAL = (
+OF_SEVERAL = (
     "backward_transfer", "forgetting", "forgetting_rate", "forward_transfer_gem", "max_dip", "min_accuracy",
     "remembering", "zero_shot",
 )  # fmt: skip
@@ -32,14 +32,14 @@ def feeds(run: Run, settings: Any) -> Iterator[Lack]:
     sets: dict[str, int] = run.attributes["eval_sets"]
     if f"performance/{read}" not in run.nodes:
         other = "performance/loss" in run.nodes and read != "loss"
-        loss = " (or read the loss: --set metric_type=loss)" if other else ""
+        loss = " (or read the loss: --set continual.metric_type=loss)" if other else ""
         yield Lack(f"no performance/{read}", how_to_record(f"performance/{read}") + loss)
         return
     if all(task < 0 for task in sets.values()):
         yield _no_task(sets, tasks)
         return
     try:
-        chosen = choose_eval_sets(sets, range(len(tasks)), settings.eval_sets, "the run")
+        chosen = choose_eval_sets(sets, range(len(tasks)), settings.eval_sets, "the run", "continual")
     except WaterjarError as error:
         yield Lack(str(error), "")
         return
@@ -53,23 +53,28 @@ def feeds(run: Run, settings: Any) -> Iterator[Lack]:
             _OVER_ALL if once_each else (),
             f"--eval-task {shlex.quote(f'{free}={unseen[0]}')}" if free else "",
         )
+    without: set[str] = set()
+    if run.attributes["progress"].get("visit", 0) == 0:
+        without |= set(OF_SEVERAL)
+        yield Lack(
+            "one task was trained, after which nothing can be forgotten or carried over",
+            'Recorder(..., tasks=["a", "b"], eval_sets={"test_a": "a", "test_b": "b"})',
+            OF_SEVERAL,
+            is_telling=False,
+        )
     if f"expert/{read}" not in run.nodes:
+        without |= set(_BESIDE_EXPERT)
         yield Lack(f"no expert/{read}", how_to_record(f"expert/{read}"), _BESIDE_EXPERT, is_telling=False)
     known = settings.chance is not None or run.attributes.get("chance") is not None or run.attributes.get("classes")
-    if settings.chance is None and (read == "task_accuracy" or (read != "loss" and not known)):
+    unknown = settings.chance is None and (read == "task_accuracy" or (read != "loss" and not known))
+    above = tuple(name for name in _ABOVE_CHANCE if name not in without)  # what chance alone keeps from a value
+    if unknown and above:
         of_task = read == "task_accuracy"
         yield Lack(
             "chance is unknown" + (" of task_accuracy, where only a task's own classes compete" if of_task else ""),
             "--set chance=0.5 (of two classes)" if of_task else 'Recorder(..., classes=["a", "b"])',
-            _ABOVE_CHANCE,
+            above,
             "" if of_task else "--classes a,b",
-        )
-    if run.attributes["progress"].get("visit", 0) == 0:
-        yield Lack(
-            "one task was trained, after which nothing can be forgotten or carried over",
-            'Recorder(..., tasks=["a", "b"], eval_sets={"test_a": "a", "test_b": "b"})',
-            _OF_SEVERAL,
-            is_telling=False,
         )
 
 

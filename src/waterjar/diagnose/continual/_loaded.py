@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from waterjar.diagnose.continual._feeds import OF_SEVERAL
 from waterjar.diagnose.continual._reading import read_curves
 from waterjar.diagnose.continual._settings import variable_read
 from waterjar.diagnose.labelled import variable
 from waterjar.diagnose.measuring import Loaded, Table, Unit, Variables
 from waterjar.diagnose.registry import Direction, Metric
-from waterjar.diagnose.result import CHANCE_UNKNOWN, UNDEFINED
+from waterjar.diagnose.result import CHANCE_UNKNOWN, ONE_TASK, RUN_ENDED, UNDEFINED
 from waterjar.diagnose.settings import check_chance
 from waterjar.diagnose.training_order import order_note, visit_labels, visit_names, visits_note
+from waterjar.run.annotated import other_chance
 from waterjar.run.schema import JOINT, REASON
 
 _COORDINATES = ("step", "epoch", "train_task_index", "visit", "eval_set", "eval_task", "repeat", "seed")
@@ -68,9 +70,15 @@ class Cell(Loaded):
             changed |= {"units": metric.loss_units, "valid_min": low, "valid_max": np.inf}
         return changed
 
-    def undefined(self, metric: Metric) -> bool:
-        """Of a loss there is nothing where only accuracies have it."""
-        return self.curves.is_loss and metric.on_loss == "undefined"
+    def undefined(self, metric: Metric) -> int:
+        """Of a loss there is nothing where only accuracies have it; of one task, nothing of what a later one does.
+
+        A run that is still open may yet train another.
+        """
+        if self.curves.is_loss and metric.on_loss == "undefined":
+            return UNDEFINED
+        alone = len(set(self.curves.trained)) == 1 and not (self.curves.lacking == RUN_ENDED).any()
+        return ONE_TASK if alone and metric.name in OF_SEVERAL else 0
 
     def summary(self, metric: Metric, table: Table) -> Variables:
         """The mean over what the definition covers, and what it leaves out.
@@ -81,7 +89,8 @@ class Cell(Loaded):
         """
         if not metric.summary:
             return {}
-        lacking = self.curves.lacking
+        never = self.undefined(metric)
+        lacking = np.where(never > 0, np.uint8(never), self.curves.lacking)
         covered = (table.counts > 0).any(0)
         flat, why = table.values[:, covered], table.reasons[:, covered]  # (repeat, what is covered)
         kept = why == 0
@@ -108,6 +117,10 @@ class Cell(Loaded):
             evaluated = [names[task] for task in never if curves.eval_sets.get(task)]
             if evaluated and not curves.is_loss:
                 said.append(f"ACC and AAA count {', '.join(evaluated)} as evaluated")
+        of_sets = {name: names[task] for task, name in curves.eval_sets.items() if name in names}
+        swapped = [f"'{name}' is that of {task}" for name, task in of_sets.items() if name != task]
+        if swapped:  # a recorder refuses it: it was annotated or imported so
+            said.append(f"eval sets bear the names of other tasks: {', '.join(swapped)}")
         return "; ".join(part for part in said if part)
 
     def _early_note(self, repeat: int) -> str:
@@ -125,6 +138,12 @@ class Cell(Loaded):
                     said.append(f"not evaluated at the end of {name}: {tasks} {seed}")
         return "; ".join(said)
 
+    def _chance_note(self) -> str:
+        """Why chance is not known; where it is, that an annotation counts and not the classes."""
+        if self.curves.chance_note or self.curves.settings.chance is not None or np.isnan(self.curves.chance).all():
+            return self.curves.chance_note
+        return other_chance({name: self.unit.told(name) for name in ("chance", "classes")})
+
     def close(self, found: Variables) -> Variables:
         """Chance, and which tasks averages are over."""
         curves, repeats = self.curves, len(self.curves.final)
@@ -133,7 +152,7 @@ class Cell(Loaded):
         about = {"long_name": "chance that performance was corrected for", "units": "1"}
         made = variable("chance", ("repeat", "eval_task"), chance, unknown, about)
         words = {
-            "chance_note": (curves.chance_note, "why chance is not known, and what would help"),
+            "chance_note": (self._chance_note(), "why chance is not known and what would help, or whose it is"),
             "order_note": (
                 self._order_note(),
                 "where tasks were not trained as declared: what counts",

@@ -15,7 +15,7 @@ from waterjar.diagnose.continual._task_curves import TaskCurves
 from waterjar.diagnose.eval_sets import choose_eval_sets
 from waterjar.diagnose.result import NO_EVAL_SET, NOT_A_NUMBER, NOT_RECORDED, RUN_ENDED, UNDEFINED, Codes, Floats
 from waterjar.diagnose.training_order import stretches_of, training_visits
-from waterjar.errors import WaterjarError, given_as
+from waterjar.errors import WaterjarError, setting_as
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.schema import REASON
 
@@ -38,7 +38,7 @@ def read_curves(
     trained = tuple(visit.task for visit in visits)
     both = zip(performance["eval_set"].values, performance["eval_task"].values, strict=True)
     belongs = {str(name): int(task) for name, task in both}
-    chosen = choose_eval_sets(belongs, trained, settings.eval_sets, where) or {0: ""}
+    chosen = choose_eval_sets(belongs, trained, settings.eval_sets, where, "continual") or {0: ""}
     everyone = tuple(chosen)
     values, codes = columns(performance, tuple(chosen.values()), variable_read(settings), where)
     last_row, is_open = performance["last_row"].values, performance["is_open"].values
@@ -102,8 +102,8 @@ def columns(dataset: xr.Dataset, sets: Sequence[str], name: str, where: str) -> 
     """(repeat, task, step) of the chosen eval sets, and why values are missing."""
     if name not in dataset:
         raise WaterjarError(
-            f"{where} has not recorded {name}: choose another with {given_as('variable')}, "
-            f"or {given_as('metric_type', 'loss')}"
+            f"{where} has not recorded {name}: choose another with {setting_as('continual.variable')}, "
+            f"or {setting_as('continual.metric_type', 'loss')}"
         )
     order = [str(s) for s in dataset["eval_set"].values]
     places = [order.index(chosen) if chosen in order else -1 for chosen in sets]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from waterjar.errors import given_as
+from waterjar.errors import setting_as
 from waterjar.run.faults import Expected
 
 MetricType = Literal["accuracy", "loss"]
@@ -38,12 +38,12 @@ def chances(
         if settings.variable == "task_accuracy":
             return unknown, (
                 "of task_accuracy only a task's own classes compete, and how many there are is not recorded: "
-                f"tell it, 1 / its classes, with {given_as('chance', 0.5)}; a list has one number per task"
+                f"tell it, 1 / its classes, with {setting_as('chance', 0.5)}; a list has one number per task"
             )
         if known is None:
             return unknown, (
                 "the run has not recorded its classes, which accuracy above chance needs: "
-                f"tell chance, 1 / classes, with {given_as('chance', 0.5)}, or for good with 'waterjar annotate RUN "
+                f"tell chance, 1 / classes, with {setting_as('chance', 0.5)}, or for good with 'waterjar annotate RUN "
                 "--chance 0.5'; the next run's Recorder takes classes="
             )
         chance = known

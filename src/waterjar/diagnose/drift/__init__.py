@@ -90,6 +90,6 @@ FAMILY = Family(
     LoadedCell,
     measure,
     dims=("eval_set",),
-    version=2,
+    version=3,
     feeds=feeds,
 )

@@ -40,18 +40,20 @@ def linear_cka(a: Points, b: Points, *, debiased: bool = True) -> Result:
     n = len(one.features)
     if debiased and n < 4:
         return Result.missing("undefined", f"the debiased form needs 4 samples, not {n}", n=n)
-    similarity = _unbiased if debiased else inner_square
-    selves = [similarity(cloud, cloud) for cloud in (one, two)]
+    selves = [_similarity(cloud, cloud, debiased) for cloud in (one, two)]
     if any(own <= _NOTHING * cloud.total**2 for own, cloud in zip(selves, (one, two), strict=True)):
         return Result.missing("undefined", "a representation that does not vary over samples", n=n)
-    return Result(float(similarity(one, two) / np.sqrt(selves[0]) / np.sqrt(selves[1])), n=n)
+    return Result(float(_similarity(one, two, debiased) / np.sqrt(selves[0]) / np.sqrt(selves[1])), n=n)
 
 
-def _unbiased(a: Cloud, b: Cloud) -> float:
-    """n (n - 3) HSIC_1. Features are centred, so that rows of K sum to 0 and those of ~K to minus its diagonal."""
+def _similarity(a: Cloud, b: Cloud, debiased: bool) -> float:
+    """||A^T B||_F^2, or n (n - 3) HSIC_1: centred rows of K sum to 0, those of ~K to minus its diagonal."""
+    square = a.own_square if a is b else inner_square(a, b)
+    if not debiased:
+        return square
     n = len(a.features)
     both = float(a.squares @ b.squares)
-    cross = inner_square(a, b) - both
+    cross = square - both
     return cross + a.total * b.total / ((n - 1) * (n - 2)) - 2.0 * both / (n - 2)
 
 

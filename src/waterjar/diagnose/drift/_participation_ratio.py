@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from waterjar.diagnose.drift.cloud import Cloud, Points, inner_square
+from waterjar.diagnose.drift.cloud import Cloud, Points
 from waterjar.diagnose.drift.inputs import LayerSnapshot
 from waterjar.diagnose.registry import metric
 from waterjar.diagnose.result import Result
@@ -27,7 +27,7 @@ def participation_ratio(points: Points) -> Result:
         return cloud.missing
     if cloud.total == 0.0:
         return Result.missing("undefined", "features that do not vary over samples", n=len(cloud.features))
-    return Result(cloud.total**2 / inner_square(cloud, cloud), n=len(cloud.features))
+    return Result(cloud.total**2 / cloud.own_square, n=len(cloud.features))
 
 
 @metric(

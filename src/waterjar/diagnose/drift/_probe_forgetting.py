@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from waterjar.diagnose.drift.inputs import Curves
 from waterjar.diagnose.registry import metric
-from waterjar.diagnose.result import NOT_RECORDED, UNDEFINED, Result
+from waterjar.diagnose.result import NOT_RECORDED, ONE_TASK, UNDEFINED, Result
 from waterjar.run.visits import count_visits
 
 
@@ -42,8 +42,9 @@ def forgotten(
     training = np.asarray(train_task)
     visits = count_visits(training) if visit is None else np.asarray(visit)
     trained = dict(zip(visits.tolist(), training.tolist(), strict=True)) if visited is None else visited
+    nothing = ONE_TASK if set(trained.values()) == {task} and task >= 0 else UNDEFINED
     own = sorted(number for number, one in trained.items() if one == task)
-    found, why = np.full(told.value.shape, np.nan), np.full(told.value.shape, UNDEFINED, np.uint8)
+    found, why = np.full(told.value.shape, np.nan), np.full(told.value.shape, nothing, np.uint8)
     for begin, again in zip(own, [*own[1:], math.inf], strict=True) if task >= 0 and task in training else ():
         ends, later = np.flatnonzero(visits == begin)[-1:], (visits > begin) & (visits < again)
         why[later] = NOT_RECORDED

@@ -49,6 +49,11 @@ class Cloud:
         squares: NDArray[np.float64] = np.einsum("su,su->s", self.centred, self.centred)
         return squares
 
+    @worked_out
+    def own_square(self) -> float:
+        """||A^T A||_F^2 of the centred features: asked for in every comparison."""
+        return inner_square(self, self)
+
     @property
     def total(self) -> float:
         """Squared Frobenius norm of the centred features: n times the total variance."""

@@ -29,7 +29,7 @@ def chosen_sets(run: Run, wanted: Sequence[str] | None) -> list[str]:
         return [name for name in recorded if name in wanted]
     tasks = run.attributes["eval_sets"]
     belongs = {name: int(tasks[name]) for name in recorded if name in tasks}
-    of_tasks = choose_eval_sets(belongs, (), None, str(run.path)).values()
+    of_tasks = choose_eval_sets(belongs, (), None, str(run.path), "examples").values()
     return [name for name in recorded if name in (*(of_tasks or belongs), TRAIN)]
 
 

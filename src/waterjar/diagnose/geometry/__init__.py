@@ -105,7 +105,7 @@ FAMILY = Family(
     RunSnapshots,
     measure,
     dims=("manifold",),
-    version=6,
+    version=7,
     in_pieces=True,
     feeds=feeds,
 )

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg.lapack import dgeqp3, dorgqr, dtrtrs
 
 from waterjar.diagnose.geometry.cone import Projections, kinds
-from waterjar.diagnose.geometry.points import Floats, Integers
-from waterjar.diagnose.geometry.refined import SOLVED
+from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds
 from waterjar.diagnose.geometry.solver.layout import DEPENDENT
+from waterjar.diagnose.geometry.solver.refining import SOLVED
 from waterjar.diagnose.geometry.solver.uniqueness import ONE_OF_MANY, zero_up_to
 
 Flags = NDArray[np.bool_]
@@ -26,6 +26,7 @@ INSIDE = 1e-9
 SAME = 1e-8
 """Anchors whose weights differ by less are the same: points of a manifold may differ by rounding."""
 _ROUNDING = 1e-14  # a unit vector that is nearer to the span of others is in it
+_FIRST = 4  # others that are looked at first: mostly, one of them changes an anchor
 
 
 def has_other_anchors(found: Projections) -> Flags:
@@ -61,27 +62,38 @@ def has_other_anchors(found: Projections) -> Flags:
         if key not in told:
             twice = np.zeros(len(same), np.bool_)
             twice[same[members]] = True
-            told[key] = _change_anchors(found, members, np.flatnonzero(face & ~twice[same]))
+            told[key] = _change_anchors(of, members, np.flatnonzero(face & ~twice[same]))
         free[draw] = told[key]
     return free
 
 
-def _change_anchors(found: Projections, members: Integers, others: Integers) -> bool:
+def _change_anchors(of: Manifolds, members: Integers, others: Integers) -> bool:
     """Whether one of the others depends on the members (a support), and taking it in changes an anchor."""
-    if len(others) == 0:
+    if len(others) == 0 or len(members) == 0:
         return False
-    of = found.of
-    q, r, order = qr(of.units[members].T, mode="economic", pivoting=True)
+    units = of.nonzero
+    q, r, order = _pivoted(units[members].T)
     rank = int((np.abs(np.diag(r)) > _ROUNDING).sum())  # rounding may have let in a member that depends on the rest
     members, others = members[order[:rank]], np.concatenate([others, members[order[rank:]]])
     q, r = q[:, :rank], r[:rank, :rank]
-    along = q.T @ of.units[others].T
-    away = of.units[others].T - q @ along
-    dependent = np.einsum("dj,dj->j", away, away) <= DEPENDENT
-    others, c = others[dependent], solve_triangular(r, along[:, dependent])
-    own = of.owner[members][:, None] == of.owner[others]
-    total = np.where(own, c * of.norms[others] / of.norms[members][:, None], 0.0).sum(axis=0)
-    return bool((np.abs(total - 1.0) > SAME).any() or (np.abs(c[~own]) > SAME).any())
+    for part in (others[:_FIRST], others[_FIRST:]):
+        along = q.T @ units[part].T
+        away = units[part].T - q @ along
+        dependent = np.einsum("dj,dj->j", away, away) <= DEPENDENT
+        if dependent.any():
+            some, c = part[dependent], dtrtrs(r, along[:, dependent])[0]
+            own = of.owner[members][:, None] == of.owner[some]
+            total = np.where(own, c * of.norms[some] / of.norms[members][:, None], 0.0).sum(axis=0)
+            if (np.abs(total - 1.0) > SAME).any() or (np.abs(c[~own]) > SAME).any():
+                return True
+    return False
+
+
+def _pivoted(columns: Floats) -> tuple[Floats, Floats, Integers]:
+    """The QR factors of columns, the most independent ones first, and their order; scipy's own way takes far longer."""
+    k, room = min(columns.shape), 64 * (columns.shape[1] + 1)
+    packed, order, tau, _, _ = dgeqp3(columns, lwork=room)
+    return dorgqr(packed[:, :k], tau, lwork=room)[0], packed[:k], order - 1
 
 
 def is_inside(found: Projections, draws: Integers) -> Flags:
@@ -89,10 +101,10 @@ def is_inside(found: Projections, draws: Integers) -> Flags:
     of, some = found.of, found.only(draws)
     rest: Floats = some.t - some.points()
     inside: Flags = np.abs(rest @ of.units.T).max(axis=1, initial=0.0) <= INSIDE * some.scale
-    alive = of.units.any(axis=0)  # dead units have no part in the span
-    unsure = inside & (np.linalg.norm(rest[:, alive], axis=1) > INSIDE * some.scale)
+    rest = rest[:, of.alive]  # the other dimensions have no part in the span
+    unsure = inside & (np.linalg.norm(rest, axis=1) > INSIDE * some.scale)
     if unsure.any():
-        _, lengths, axes = np.linalg.svd(of.units[:, alive], full_matrices=False)
+        _, lengths, axes = np.linalg.svd(of.nonzero, full_matrices=False)
         span = axes[lengths > lengths[0] * max(of.units.shape) * np.finfo(np.float64).eps]
-        inside[unsure] = np.linalg.norm(rest[unsure][:, alive] @ span.T, axis=1) <= INSIDE * some.scale[unsure]
+        inside[unsure] = np.linalg.norm(rest[unsure] @ span.T, axis=1) <= INSIDE * some.scale[unsure]
     return inside

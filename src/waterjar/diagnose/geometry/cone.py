@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from waterjar.diagnose.geometry.inputs import at_least
 from waterjar.diagnose.geometry.points import Floats, Integers, Manifolds, in_own_order
-from waterjar.diagnose.geometry.refined import refine
+from waterjar.diagnose.geometry.refined import refine, scaled
 from waterjar.diagnose.geometry.rounding import Directions, rounding_of, without_rounding
 from waterjar.diagnose.geometry.solver.layout import EXACT, GRAM, ROWS
 from waterjar.diagnose.geometry.solver.projection import project_many
@@ -252,9 +252,10 @@ def _refined(found: Projections, draws: Integers) -> Projections:
     """These draws solved again with twice the digits, where that has an end: see `refined`."""
     of = found.of
     p = np.full((len(found.t) if len(draws) else 0, found.t.shape[1]), np.nan)
+    points = scaled(of.points)
     for q in draws.tolist():
         signs = found.y[q, of.owner]
-        solved = refine(of.points, signs, found.t[q], found.members[q, : found.count[q]])
+        solved = refine(points, signs, found.t[q], found.members[q, : found.count[q]])
         if solved is None:
             continue
         members, k, p[q] = solved.members, len(solved.members), solved.p
@@ -323,7 +324,9 @@ def _unfilled(
 def _solved(into: Projections, mode: int, start: Projections | None, workers: int) -> Projections:
     """Fill in, some draws at a time."""
     of, draws = into.of, len(into.t)
-    table = of.gram if mode == GRAM and of.gram is not None else of.units
+    table, t = of.gram if mode == GRAM and of.gram is not None else of.units, into.t
+    if mode == ROWS:  # dimensions that are zero in all points change nothing, to the bit
+        table, t = of.nonzero, into.t[:, of.alive]
     columns = table if mode == GRAM else np.ascontiguousarray(table.T)
     coarse = room(table.shape if mode == GRAM else (0, 0), np.float32)
     if mode == GRAM:
@@ -332,7 +335,7 @@ def _solved(into: Projections, mode: int, start: Projections | None, workers: in
 
     def run(rows: slice) -> None:
         project_many(
-            mode, table, columns, coarse, into.products[rows], into.t[rows], into.scale[rows], into.y[rows], of.owner,
+            mode, table, columns, coarse, into.products[rows], t[rows], into.scale[rows], into.y[rows], of.owner,
             of.offsets, of.norms, begin[0][rows], begin[1][rows], into.count[rows], into.members[rows], into.beta[rows],
             into.square[rows], into.size[rows], into.residual[rows], into.margin[rows], into.nearest[rows],
             into.mixing[rows], into.active[rows], into.own[rows],

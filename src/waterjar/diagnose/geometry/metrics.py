@@ -134,6 +134,7 @@ for _name, _about in _MEASURES.items():
     direction="higher",
     range=(0, _INF),
     citation=_GLUE,
+    version=2,
     needs=_NEEDS,
     summary="simulated_capacity_final",
     beside={
@@ -154,6 +155,7 @@ def _simulated_capacity(geometry: SnapshotGeometry) -> tuple[Result, dict[str, R
     direction="lower",
     range=(0, _INF),
     citation=_GLUE,
+    version=2,
     needs=_NEEDS,
     summary="capacity_relative_error_final",
     made_of=("capacity", "simulated_capacity"),

@@ -67,6 +67,16 @@ class Manifolds:
         product: Floats = np.matmul(self.units, self.units.T, out=room((points, points)))
         return product
 
+    @cached_property
+    def alive(self) -> NDArray[np.bool_]:
+        """(dimension) whether any point is not zero there: no other dimension has a part in a projection"""
+        return np.asarray(self.units.any(axis=0))
+
+    @cached_property
+    def nonzero(self) -> Floats:
+        """(point, dimension) the unit vectors in the dimensions that are alive"""
+        return self.units if self.alive.all() else np.ascontiguousarray(self.units[:, self.alive])
+
 
 def manifolds(points: ArrayLike, labels: ArrayLike, *, center: bool = False) -> Manifolds:
     """Sort points (point, dimension) by labels (point); center=True removes their mean first.

@@ -26,7 +26,7 @@ ManifoldKind: TypeAlias = Literal["class", "task_class"]
 DrawKind: TypeAlias = Literal["independent", "common"]
 SIMULATED = ("capacity", "capacity_low", "capacity_high")
 _DRAW, _SUBSAMPLE = range(2)
-_PLAIN = ("_all", "_normal")
+PLAIN = ("_all", "_normal")
 _WORD = 2**32
 
 
@@ -39,7 +39,7 @@ class SnapshotGeometry:
 
     geometry: Geometry
     simulated: Mapping[str, Result]
-    """Capacity by simulation and its bounds, as `SIMULATED` names them; `not_recorded` where nothing was simulated."""
+    """Capacity by simulation and its bounds, as `SIMULATED` names them; `not_asked` where nothing was simulated."""
     manifolds: tuple[str, ...]
     """All manifolds of the run: the coordinate `manifold` of the result."""
 
@@ -61,7 +61,7 @@ def samples(arrays: RunArrays, layer: str, settings: Mapping[str, Any]) -> tuple
     names = [str(name) for name in arrays.whole(f"features/{layer}/eval_set")]
     sets = arrays.eval_sets(f"features/{layer}", settings["eval_sets"])
     if settings["eval_sets"] is None:
-        sets = [i for i in sets if names[i].endswith(_PLAIN)] or sets
+        sets = [i for i in sets if names[i].endswith(PLAIN)] or sets
     order = [str(name) for name in arrays.whole("probe_samples/eval_set")]
     labels = arrays.whole("probe_samples/label")[:, [order.index(names[i]) for i in sets]]
     text = np.char.mod("%d", labels.astype(np.int64))
@@ -74,6 +74,17 @@ def samples(arrays: RunArrays, layer: str, settings: Mapping[str, Any]) -> tuple
 def _opened(path: str, _digest: str) -> RunArrays:
     """The run that the pieces before were of, too, unless its root has changed since."""
     return RunArrays(Run(Path(path)))
+
+
+@functools.lru_cache(maxsize=4)
+def _chosen(
+    path: str, digest: str, layer: str, eval_sets: tuple[str, ...] | None, manifolds: str, count: int | None, seed: int
+) -> tuple[list[int], NDArray[np.str_], list[NDArray[np.int64]]]:
+    """`samples` of a run that is open, and which of them count in each repeat: the same at all snapshots."""
+    arrays = _opened(path, digest)
+    sets, manifold_of = samples(arrays, layer, {"eval_sets": eval_sets, "manifolds": manifolds})
+    streams = [_stream(seed, (own,), _SUBSAMPLE) for own in arrays.seeds]
+    return sets, manifold_of, [_subsample(of, count, rng) for of, rng in zip(manifold_of, streams, strict=True)]
 
 
 def geometry_of_snapshot(
@@ -96,15 +107,16 @@ def geometry_of_snapshot(
     task : the place of the task in training; with the label it says which random numbers the snapshot has.
     """
     arrays = _opened(path, digest)
-    sets, manifold_of = samples(arrays, layer, settings)
+    asked = None if settings["eval_sets"] is None else tuple(settings["eval_sets"])
+    how = settings["manifolds"], settings["subsamples"], settings["seed"]
+    sets, manifold_of, chosen = _chosen(path, digest, layer, asked, *how)
     found = []
-    for repeat, seed in enumerate(arrays.seeds):
+    for repeat, (seed, own) in enumerate(zip(arrays.seeds, chosen, strict=True)):
         features = arrays.row(f"features/{layer}/features", position, slice(repeat, repeat + 1))[0][sets]
-        chosen = _subsample(manifold_of[repeat], settings["subsamples"], _stream(settings["seed"], (seed,), _SUBSAMPLE))
-        points = features.reshape(-1, features.shape[-1])[chosen]
+        points = features.reshape(-1, features.shape[-1])[own]
         moment = (seed, task + 1, label) if settings["draws"] == "independent" else (seed,)
         rng = _stream(settings["seed"], moment, _DRAW)
-        found.append(_measured(points, manifold_of[repeat][chosen], rng, simulate, settings))
+        found.append(_measured(points, manifold_of[repeat][own], rng, simulate, settings))
     return {name: _stacked([one[name] for one in found]) for name in found[0]}
 
 
@@ -142,7 +154,7 @@ def _measured(
         points, manifold_of, n_t=settings["n_t"], rng=rng, inactive=settings["inactive"], **shared
     )
     about = {"labels": found.labels, "n_points": found.n_points, "count": len(found.labels)}
-    made: Mapping[str, Any] = dict.fromkeys(SIMULATED, Result.missing("not_recorded"))
+    made: Mapping[str, Any] = dict.fromkeys(SIMULATED, Result.missing("not_asked"))
     if simulate:
         made = simulated_capacity(
             points, manifold_of, n_trials=settings["n_trials"], rng=rng, bias=settings["bias"], **shared

@@ -15,7 +15,7 @@ from waterjar.diagnose.registry import find_family
 from waterjar.diagnose.result import NEVER_REACHED, NO_BASELINE, NOT_RECORDED, UNDEFINED
 from waterjar.diagnose.rigidity.injection import COUNTED, patched_images
 from waterjar.diagnose.rigidity.judgement import judge
-from waterjar.diagnose.rigidity.pair import make_pair
+from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.remarks import budget_note
 from waterjar.diagnose.rigidity.restricted_delay import restricted_interval
 from waterjar.diagnose.rigidity.side import read_side
@@ -53,7 +53,7 @@ class Cell(Loaded):
         own = read_side(unit, settings)
         counted = [unit.load(group, COUNTED) for group in ("train", "events")]  # the second in runs of schema 1
         self.patched = patched_images(counted, unit.runs[0].config, own)
-        self.pair = make_pair(own, None if unit.baseline is None else read_side(unit.baseline, settings), settings)
+        self.pair = Pair(own, None if unit.baseline is None else read_side(unit.baseline, settings), settings)
 
     def inputs(self, wanted: Collection[type]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """The pair, of all repeats at once."""
@@ -87,8 +87,9 @@ class Cell(Loaded):
     def _checkpoint(self) -> Variables:
         """Which evaluation the final accuracies are from, and how long the learner was trained."""
         pair = self.pair
-        there, codes = pair.learner_codes == 0, pair.learner_codes
-        rows = np.where(there, pair.learner_rows, 0)
+        rows, codes = pair.checkpoints[0]
+        there = codes == 0
+        rows = np.where(there, rows, 0)
         steps = np.where(there, pair.learner.steps[rows], np.nan).astype(np.float64)
         epochs = np.where(there, pair.learner.epochs[rows], np.nan)
         about = {"comment": f"rule: {pair.settings.checkpoint}"}

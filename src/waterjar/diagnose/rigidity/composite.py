@@ -56,7 +56,7 @@ def rigidity_composite(
     formula="0.4 AD / budget + 0.4 PD + 0.2 SFR_rel, signed",
     citation="Gu & Shi, The Einstellung Rigidity Index; weights of the waterjar specification",
     needs=("performance[t2_shortcut_normal]", "performance[t2_shortcut_masked]", "performance[t2_validation]"),
-    optional=True,
+    optional="rigidity.composite=true",
     made_of=("ad", "pd", "sfr_rel"),
 )
 def _composite(pair: Pair) -> Result | None:

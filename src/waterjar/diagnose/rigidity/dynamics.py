@@ -15,7 +15,7 @@ from waterjar.diagnose.measuring import units_of
 from waterjar.diagnose.result import NOT_A_NUMBER, Codes, Floats
 from waterjar.diagnose.rigidity import FAMILY
 from waterjar.diagnose.rigidity.curves import Crossing, trailing_mean
-from waterjar.diagnose.rigidity.pair import Pair, make_pair
+from waterjar.diagnose.rigidity.pair import Pair
 from waterjar.diagnose.rigidity.restricted_delay import restricted_delays
 from waterjar.diagnose.rigidity.side import Side, read_side
 from waterjar.run.study import Study
@@ -58,7 +58,7 @@ def dynamics(study: Study, result: xr.Dataset) -> Iterator[Dynamics]:
     for (name, cell), base in zip(cells.items(), bases, strict=True):
         if cell in sides:
             other = None if base in ("", name) else sides.get(cells.get(base, ""))
-            yield _of_pair(cell, base, make_pair(sides[cell], other, settings))
+            yield _of_pair(cell, base, Pair(sides[cell], other, settings))
 
 
 def _of_pair(cell: str, baseline: str, pair: Pair) -> Dynamics:

@@ -7,7 +7,7 @@ from typing import Any
 
 from waterjar.diagnose.feeds import Lack, how_to_record
 from waterjar.diagnose.registry import find_family
-from waterjar.diagnose.rigidity.side import EVAL_SETS, REQUIRED
+from waterjar.diagnose.rigidity.side import EVAL_SETS, REQUIRED, SHAPE
 from waterjar.run.reader import Run
 
 
@@ -22,11 +22,7 @@ def feeds(run: Run, settings: Any) -> Iterator[Lack]:
         told = ", ".join(f'"{sets[role]}": "{last}"' for role in absent)
         lines = [f"Recorder(..., eval_sets={{{told}, ...}})"] if absent else []
         lines += [how_to_record(f"performance/{variable}")] if variable else []
-        yield Lack(
-            "it compares a network on a last task with a shortcut, shown and masked, with one that learned that task "
-            "alone",
-            " and ".join(lines),
-        )
+        yield Lack(SHAPE, " and ".join(lines))
         return
     without: dict[tuple[str, ...], list[str]] = {}
     role_of = {name: role for role, name in EVAL_SETS.items()}

@@ -20,24 +20,35 @@ class Pair:
     """A learner and its baseline, both over the learner's seeds."""
 
     learner: Side
-    baseline: Side | None
+    other: Side | None
+    """The cell that is the baseline, over its own seeds."""
     settings: Any
     """Those of the family."""
-    budget: float
-    """The smaller of the two budgets: `ad_restricted` is cut there, and nothing else."""
-    learner_rows: NDArray[np.int64]
-    """(repeat,): row of the checkpoint, -1 for none."""
-    learner_codes: Codes
-    baseline_rows: NDArray[np.int64]
-    baseline_codes: Codes
+
+    @worked_out
+    def baseline(self) -> Side | None:
+        """The baseline seed by seed."""
+        return None if self.other is None else for_seeds(self.other, self.learner.seeds)
+
+    @property
+    def budget(self) -> float:
+        """The smaller of the two budgets: `ad_restricted` is cut there, and nothing else."""
+        return self.learner.budget if self.baseline is None else min(self.learner.budget, self.baseline.budget)
+
+    @worked_out
+    def checkpoints(self) -> tuple[tuple[NDArray[np.int64], Codes], ...]:
+        """(repeat,) each: row of the checkpoint, -1 for none, and why; of the learner, and by the same rule of its
+        baseline, if it has one.
+        """
+        sides = [self.learner] if self.baseline is None else [self.learner, self.baseline]
+        return tuple(checkpoint_rows(side, self.settings.checkpoint) for side in sides)
 
     def final(self, role: str, *, of_baseline: bool = False) -> Result:
         """(repeat,): the accuracy at the checkpoint, of the learner or of its baseline; `no_baseline` without one."""
-        side, rows, codes = self.learner, self.learner_rows, self.learner_codes
-        if of_baseline:
-            if self.baseline is None:
-                return Result.of(np.full(self.learner.seeds.size, np.nan), NO_BASELINE, note="there is no baseline")
-            side, rows, codes = self.baseline, self.baseline_rows, self.baseline_codes
+        side = self.baseline if of_baseline else self.learner
+        if side is None:
+            return Result.of(np.full(self.learner.seeds.size, np.nan), NO_BASELINE, note="there is no baseline")
+        rows, codes = self.checkpoints[of_baseline]
         here = np.arange(len(rows)), np.maximum(rows, 0)
         values, why = np.where(codes > 0, np.nan, side.values[role][here]), side.reasons[role][here]
         return Result.of(values, np.where(codes > 0, codes, np.where(why > 0, why, NOT_A_NUMBER)))
@@ -74,18 +85,3 @@ def epochs_at(side: Side, levels: NDArray[np.float64], window: int) -> Crossing:
     """E of every seed of a side at every threshold, (repeat, threshold)."""
     smoothed = trailing_mean(side.values["normal"], window)[:, None, :]
     return first_epoch_at(smoothed, levels, epochs=side.epochs, reasons=side.reasons["normal"][:, None, :])
-
-
-def make_pair(learner: Side, baseline: Side | None, settings: Any) -> Pair:
-    """Align a cell and its baseline by seed, and find the checkpoints of both by one rule."""
-    other = None if baseline is None else for_seeds(baseline, learner.seeds)
-    budget = learner.budget if other is None else min(learner.budget, other.budget)
-    theirs = learner if other is None else other
-    return Pair(
-        learner,
-        other,
-        settings,
-        budget,
-        *checkpoint_rows(learner, settings.checkpoint),
-        *checkpoint_rows(theirs, settings.checkpoint),
-    )

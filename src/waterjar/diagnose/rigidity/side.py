@@ -19,7 +19,7 @@ from waterjar.diagnose.rigidity.curves import check_epochs
 from waterjar.diagnose.rigidity.guessing import Guessing, guessing_of
 from waterjar.diagnose.settings import check_chance
 from waterjar.diagnose.training_order import Visit, order_note, training_visits
-from waterjar.errors import WaterjarError, given_as, unknown_name
+from waterjar.errors import WaterjarError, setting_as, unknown_name
 from waterjar.run.accuracies import check_accuracies
 from waterjar.run.faults import Expected
 from waterjar.run.schema import JOINT, REASON
@@ -126,7 +126,7 @@ def last_phase(dataset: xr.Dataset, normal: str, tasks: Sequence[str], name: str
         raise WaterjarError(
             f"{name}: '{named[behind[0]]}' is trained at step {dataset['step'].values[behind[0]]}, after "
             f"'{named[own[0]]}'. Rigidity is about the task that is trained last, and '{normal}' is not of that one: "
-            f"expected its evaluation sets, by name, with {given_as('eval_sets', '{...}')}"
+            f"expected its evaluation sets, by name, with {setting_as('rigidity.eval_sets', '{...}')}"
         )
     rows = np.concatenate([np.flatnonzero(effective == 0)[-1:], own])
     return LastPhase(rows, check_epochs(effective[rows], rows.size, f"{name}: effective_epoch"), declared)
@@ -171,22 +171,36 @@ def _another_last(
     return LastPhase(rows, checked, trained[-1], note)
 
 
+SHAPE = "it compares a network on a last task with a shortcut, shown and masked, with one that learned that task alone"
+"""What a study is of that this family measures."""
+
+
 def read_side(unit: Unit, settings: Any) -> Side:
     """Take the last task out of a cell's `performance`, by the family's settings."""
     name, dataset = unit.title, unit.load("performance")
     assert dataset is not None  # a unit without it is none of this family
     eval_sets = {**EVAL_SETS, **(settings.eval_sets or {})}
     variable, checkpoint = settings.variable, settings.checkpoint
-    if variable not in dataset:
-        known = [str(key) for key in dataset.data_vars if not str(key).endswith(REASON)]
-        raise unknown_name(f"{name}: variable", variable, known, f"Choose one with {given_as('variable')}")
     recorded = [str(label) for label in dataset["eval_set"].values]
     needed = [role for role in REQUIRED if role != "validation" or checkpoint == "best"]
     absent = [role for role in needed if eval_sets[role] not in recorded]
+    if absent == needed:
+        names = setting_as("rigidity.eval_sets", f"{{{absent[0]}: ...}}")
+        raise WaterjarError(
+            f"{SHAPE}, and {name} was not evaluated with and without a shortcut. If it was, under other names, say so "
+            f"with {names}"
+        )
+    if variable not in dataset:
+        known = [str(key) for key in dataset.data_vars if not str(key).endswith(REASON)]
+        raise unknown_name(f"{name}: variable", variable, known, f"Choose one with {setting_as('rigidity.variable')}")
     if absent:
         sets = ", ".join(f"'{eval_sets[role]}' ({role})" for role in absent)
-        last = f" Without a validation set, {given_as('checkpoint', 'last')} does." if "validation" in absent else ""
-        names = given_as("eval_sets", f"{{{absent[0]}: ...}}")
+        last = (
+            f" Without a validation set, {setting_as('rigidity.checkpoint', 'last')} does."
+            if "validation" in absent
+            else ""
+        )
+        names = setting_as("rigidity.eval_sets", f"{{{absent[0]}: ...}}")
         raise WaterjarError(
             f"{name} was not evaluated on {sets}, which rigidity needs; it has {', '.join(recorded)}. "
             f"If they are there under other names, say so with {names}.{last}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from waterjar.lab.binary.class_tasks import ClassTasks, draw_tasks
 from waterjar.lab.binary.config import BinaryConfig, parse_config
 from waterjar.lab.binary.engines import ENGINES
+from waterjar.lab.binary.experiment import run_id_of, train_binary
 from waterjar.lab.binary.size import estimate_size
-from waterjar.lab.binary.trainer import run_id_of, train_binary
 
 __all__ = [
     "ENGINES",

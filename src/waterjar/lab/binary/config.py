@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary import learners, networks, optimisers, options
+from waterjar.lab.binary import networks, objectives, optimisers, options
 from waterjar.lab.config import Count, ExampleRecording, ListedCount, Number, Seed
 from waterjar.run.faults import Behind, parse_settings
 
@@ -188,7 +188,7 @@ class BinaryConfig(BaseModel):
         if not isinstance(values, Mapping):
             return values
         found = dict(values)
-        for key, kind, usual in (("learner", learners, "sl"), ("network", networks, "cnn")):
+        for key, kind, usual in (("learner", objectives, "sl"), ("network", networks, "cnn")):
             name, given = found.get(key, usual), found.get(f"{key}_settings", {})
             if isinstance(name, str) and isinstance(given, Mapping):
                 found[f"{key}_settings"] = kind.parse(name, given).model_dump(mode="json")

@@ -7,7 +7,7 @@
 | processes | as `loop`, the repeats shared out to worker processes |
 | auto | on a CPU `loop`, or `processes` where there are cores and it pays; elsewhere `vmap` |
 
-All of them train the same cohorts by the same rules; a repeat draws the same numbers in each. `loop` and `processes`
+All of them train the same groups by the same rules; a repeat draws the same numbers in each. `loop` and `processes`
 give the same bits, because to a repeat they are the same; `vmap` gives the same numbers to float tolerance, and a run
 of it has an identity of its own. `auto` is a rule over what is declared, so that its bits never hang on a stopwatch or
 on the number of cores. On one core `vmap` takes 1.5 to 5.7 times as long as `loop` for the CNN and hardly less for
@@ -24,14 +24,14 @@ from typing import Any, Literal, Protocol, get_args
 from waterjar.errors import unknown_name
 from waterjar.lab import networks
 from waterjar.lab.binary.class_tasks import draw_tasks
-from waterjar.lab.binary.cohort import Cohort, cohorts_of_one
 from waterjar.lab.binary.config import BinaryConfig
-from waterjar.lab.binary.pupil import first_network
-from waterjar.lab.binary.workers import ProcessCrew
+from waterjar.lab.binary.learner import first_network
+from waterjar.lab.binary.repeat_group import RepeatGroup, groups_of_one
+from waterjar.lab.binary.workers import ProcessEngine
 from waterjar.lab.config import cores
 from waterjar.lab.data import ImageData
+from waterjar.lab.loop import BACKWARD_COST
 from waterjar.lab.networks import Network
-from waterjar.lab.trainer import BACKWARD_COST
 
 EngineName = Literal["auto", "loop", "vmap", "processes"]
 ENGINES: tuple[str, ...] = get_args(EngineName)
@@ -43,15 +43,15 @@ _CALLS, _FLOPS = 2e-4, 2e10
 """Of a core: seconds for what a batch of a network costs whatever its size, and operations per second, about."""
 
 
-class Crew(Protocol):
-    """The cohorts of a run, wherever they are."""
+class Engine(Protocol):
+    """The groups of a run, wherever they are."""
 
     def ask(self, request: str, *arguments: Any) -> list[Any]:
-        """Call a method of every cohort; the answers in the order of the repeats."""
+        """Call a method of every group; the answers in the order of the repeats."""
         ...
 
     def load(self, states: Sequence[Any]) -> None:
-        """Give every cohort its state."""
+        """Give every group its state."""
         ...
 
     def peak_memory(self) -> int:
@@ -63,20 +63,20 @@ class Crew(Protocol):
         ...
 
 
-class LocalCrew:
-    """Cohorts in this process."""
+class LocalEngine:
+    """Groups in this process."""
 
-    def __init__(self, cohorts: Sequence[Cohort]) -> None:
-        self._cohorts = list(cohorts)
+    def __init__(self, groups: Sequence[RepeatGroup]) -> None:
+        self._groups = list(groups)
 
     def ask(self, request: str, *arguments: Any) -> list[Any]:
-        """One cohort after the other: a cohort's weights stay in the cache over several batches."""
-        return [getattr(cohort, request)(*arguments) for cohort in self._cohorts]
+        """One group after the other: a group's weights stay in the cache over several batches."""
+        return [getattr(group, request)(*arguments) for group in self._groups]
 
     def load(self, states: Sequence[Any]) -> None:
-        """Give every cohort its state."""
-        for cohort, state in zip(self._cohorts, states, strict=True):
-            cohort.load_state(state)
+        """Give every group its state."""
+        for group, state in zip(self._groups, states, strict=True):
+            group.load_state(state)
 
     def peak_memory(self) -> int:
         """There are no other processes."""
@@ -86,21 +86,21 @@ class LocalCrew:
         """Nothing to end."""
 
 
-def hire(
+def start(
     engine: str, config: BinaryConfig, data: ImageData, *, device: str, scratch: Path, workers: int | None = None
-) -> Crew:
-    """The crew of an engine (not `auto`). `scratch` is where processes find the images."""
+) -> Engine:
+    """Start an engine by its name (not `auto`). `scratch` is where processes find the images."""
     repeats = range(len(config.repeat_seeds))
     if engine == "processes":
         count = min(len(repeats), workers or cores())
         shares = [list(repeats[k::count]) for k in range(count)]
-        return ProcessCrew(config, data, shares, device=device, scratch=scratch)
+        return ProcessEngine(config, data, shares, device=device, scratch=scratch)
     if engine not in ENGINES:
         raise unknown_name("engine", engine, ENGINES)
     if engine == "vmap":
         network = first_network(config, (config.channels, *data.image_size), 0)
-        return LocalCrew([Cohort(config, data, some, device) for some in stacks(config, network, device)])
-    return LocalCrew(cohorts_of_one(config, data, repeats, device))
+        return LocalEngine([RepeatGroup(config, data, some, device) for some in stacks(config, network, device)])
+    return LocalEngine(groups_of_one(config, data, repeats, device))
 
 
 def is_stacked(engine: str, repeats: int, device: str) -> bool:

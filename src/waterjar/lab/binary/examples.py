@@ -59,7 +59,7 @@ def judge_some(logits: NDArray[np.float64], labels: Rows) -> dict[str, NDArray[A
 
 
 def examples_by_set(found: dict[str, NDArray[Any]], tasks: ClassTasks) -> dict[str, Any]:
-    """Taken out of what cohorts found: the group examples as a recorder takes it; nothing where none are recorded."""
+    """Taken out of what groups found: the group examples as a recorder takes it; nothing where none are recorded."""
     made = {
         name.removeprefix(_GROUP): _by_set(found.pop(name).T, tasks) for name in list(found) if name.startswith(_GROUP)
     }

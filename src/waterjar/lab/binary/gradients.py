@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
 from waterjar.lab.binary.chain import Chain, is_chain
-from waterjar.lab.binary.learners import Learner, Outcome
+from waterjar.lab.binary.objectives import Objective, Outcome
 from waterjar.lab.binary.weights import Weights
 from waterjar.lab.networks import Network, Readout
 
@@ -42,13 +42,13 @@ class Gradients:
     """
 
     def __init__(
-        self, network: Network, weights: Weights, learner: Learner, layers: Sequence[str], space: Tensor
+        self, network: Network, weights: Weights, objective: Objective, layers: Sequence[str], space: Tensor
     ) -> None:
         self.values = space
         """(repeat, param): those of the last batch."""
         self._views = weights.views_of(space)
         self._weights = weights
-        self._learner = learner
+        self._objective = objective
         self._layers = tuple(layers)
         self._reader = _Reader(copy.deepcopy(network), self._layers)
         self.network = self._reader.network
@@ -80,12 +80,12 @@ class Gradients:
         if self._chain is not None:
             logits, stages = self._chain.forward(inputs, self._layers)
             activity = {name: _mean_magnitude(maps, 2) for name, maps in stages.items()}
-            outcome = self._learner.judge(logits, labels, uniform, state)
+            outcome = self._objective.judge(logits, labels, uniform, state)
             self._chain.backward(outcome.by_logits, rates)
         elif self._alone:
             own, active = self._reader(inputs[0])
             logits, activity = own.detach()[None], {name: value[None] for name, value in active.items()}
-            outcome = self._learner.judge(logits, labels, uniform, state)
+            outcome = self._objective.judge(logits, labels, uniform, state)
             found = torch.autograd.grad(own, self._parameters, outcome.by_logits[0])
             torch._foreach_copy_([view[0] for view in self._views.values()], list(found))
         else:
@@ -106,7 +106,7 @@ class Gradients:
 
         logits, pull, activity = vjp(read, parameters, has_aux=True)  # type: ignore[misc]  # its stub forgets the third
         one = {name: value[None] for name, value in state.items()}
-        said = self._learner.judge(logits.detach()[None], labels[None], uniform[None], one)
+        said = self._objective.judge(logits.detach()[None], labels[None], uniform[None], one)
         after = {name: value[0] for name, value in said.state.items()}
         told = (said.by_logits[0], after, *([] if said.reward is None else [said.reward[0]]))
         return pull(said.by_logits[0])[0], logits.detach(), told, activity

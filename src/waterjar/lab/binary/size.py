@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.examples import count_examples
-from waterjar.lab.binary.pupil import first_network
+from waterjar.lab.binary.learner import first_network
 from waterjar.lab.data import ImageData
 from waterjar.lab.examples import STATIC_BYTES, STEP_BYTES
 from waterjar.lab.networks import Network

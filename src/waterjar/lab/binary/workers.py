@@ -1,4 +1,4 @@
-"""Repeats in processes of their own. A worker has some cohorts of one repeat each, and answers what it is asked.
+"""Repeats in processes of their own. A worker has some groups of one repeat each, and answers what it is asked.
 
 Workers are spawned, have one thread each, open the images memory-mapped (all share one copy), and end by themselves
 when whoever started them is gone.
@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary.cohort import cohorts_of_one
 from waterjar.lab.binary.config import BinaryConfig
+from waterjar.lab.binary.repeat_group import groups_of_one
 from waterjar.lab.data import ImageData, from_cache, to_cache
 from waterjar.lab.memory import PeakMemory
 
@@ -27,7 +27,7 @@ _LOAD = "load"
 _MEMORY = "peak memory"
 
 
-class ProcessCrew:
+class ProcessEngine:
     """Worker processes, seen from the one that records. `shares` are the repeats of each worker."""
 
     def __init__(
@@ -56,7 +56,7 @@ class ProcessCrew:
         return self._gather()
 
     def load(self, states: Sequence[Any]) -> None:
-        """Give every cohort its state."""
+        """Give every group its state."""
         for worker, share in enumerate(self._shares):
             self._send(worker, (_LOAD, (_to_bytes([states[repeat] for repeat in share]),)))
         self._gather()
@@ -122,20 +122,20 @@ def serve(pipe: Connection, cache: Path, config: dict[str, Any], share: list[int
     memory = PeakMemory()
     try:
         data = from_cache(cache)
-        cohorts = cohorts_of_one(BinaryConfig.model_validate(config), data, share, device)
+        groups = groups_of_one(BinaryConfig.model_validate(config), data, share, device)
         pipe.send(("done", share))
         while True:
             request, arguments = pipe.recv()
             if request == _END:
                 return
             if request == _LOAD:
-                for cohort, state in zip(cohorts, _from_bytes(arguments[0]), strict=True):
-                    cohort.load_state(state)
+                for group, state in zip(groups, _from_bytes(arguments[0]), strict=True):
+                    group.load_state(state)
                 pipe.send(("done", share))
             elif request == _MEMORY:
                 pipe.send(("done", [memory.largest() or 0] * len(share)))
             else:
-                answers = [getattr(cohort, request)(*arguments) for cohort in cohorts]
+                answers = [getattr(group, request)(*arguments) for group in groups]
                 pipe.send(("bytes", _to_bytes(answers)) if request == "state" else ("done", answers))
     except WaterjarError as error:
         pipe.send(("fault", str(error)))

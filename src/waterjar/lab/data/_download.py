@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import random
 import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+from typing import TYPE_CHECKING
 
 from waterjar.errors import WaterjarError
 from waterjar.run.disk import to_disk, unwritten
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _CHUNK = 1 << 18
 _TIMEOUT = 60.0  # seconds without a byte
@@ -34,6 +36,11 @@ def download(url: str, target: Path, md5: str, console: Console | None = None) -
 
     md5 is what the source publishes: it finds a broken transfer, not a forger; what is read is not trusted.
     """
+    before = random.getstate()  # the import of rich draws from Python's global generator, which is the caller's
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn  # noqa: PLC0415
+
+    random.setstate(before)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)

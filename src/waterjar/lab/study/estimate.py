@@ -75,7 +75,7 @@ def estimate(
     seconds = [costs[job.path.name].seconds for job in left]
     slowdown = max(1.0, workers * resources.threads / cores()) if resolve_device(resources.device) == "cpu" else 1.0
     size = sum(cost.bytes for cost in costs.values())
-    size += sum(sorted((cost.passing for cost in costs.values()), reverse=True)[:workers])
+    size += sum(sorted((cost.temporary_bytes for cost in costs.values()), reverse=True)[:workers])
     if jobs and left and not list((jobs[0].path.parent / DATA).glob(f"{data.name}-{data.fingerprint[:16]}")):
         size += data.train_images.nbytes + data.test_images.nbytes
     return Estimate(costs, start, slowdown * finished_after(seconds, workers, start), size)

@@ -15,7 +15,7 @@ CHECKPOINTS = ".waterjar/checkpoints"
 
 
 @dataclasses.dataclass(frozen=True)
-class Laid:
+class RunPlan:
     """A config laid over the data."""
 
     name: str
@@ -36,23 +36,23 @@ class Job:
     kind: str
     """Of study."""
     config: Any
-    laid: Laid
+    plan: RunPlan
     path: Path
 
     @property
     def run_id(self) -> str:
         """Its identity."""
-        return self.laid.run_id
+        return self.plan.run_id
 
     @property
     def images(self) -> int:
         """Training images it will have seen at its end."""
-        return self.laid.images
+        return self.plan.images
 
     @property
     def epochs(self) -> int:
         """How many epochs it trains."""
-        return self.laid.epochs
+        return self.plan.epochs
 
     @property
     def status(self) -> str:

@@ -27,7 +27,7 @@ class JobProgress:
     images: int
     seconds: float
     """Wall time behind those images, evaluations included."""
-    shown: float | None
+    headline: float | None
     """The accuracy that its kind of study is watched by."""
 
 
@@ -43,9 +43,9 @@ def look(job: Job) -> JobProgress:
         return JobProgress(status, steps, 0, 0, 0.0, None)
     images = read_array(job.path, "resources/images", nodes["resources/images"])
     seconds = read_array(job.path, "resources/seconds", nodes["resources/seconds"])
-    epochs = int((images > 0).sum()) * job.laid.epochs_a_step
-    shown = kinds.of(job.kind).shown(job.path, root)
-    return JobProgress(status, steps, epochs, int(images.sum()), float(seconds.sum()), shown)
+    epochs = int((images > 0).sum()) * job.plan.epochs_a_step
+    headline = kinds.of(job.kind).headline(job.path, root)
+    return JobProgress(status, steps, epochs, int(images.sum()), float(seconds.sum()), headline)
 
 
 def glance(job: Job, before: JobProgress | None = None) -> JobProgress:
@@ -61,7 +61,7 @@ def glance(job: Job, before: JobProgress | None = None) -> JobProgress:
 
 def kind_of(job: Job) -> Kind:
     """What a job's speed hangs on."""
-    return kinds.of(job.kind).speed(job.config)
+    return kinds.of(job.kind).pace_key(job.config)
 
 
 def rates(jobs: list[Job], seen: dict[str, JobProgress]) -> dict[Kind, float]:

@@ -43,13 +43,13 @@ def plan(declaration: Declared, out: Path, data: ImageData) -> list[Job]:
     kind = kinds.of(declaration.kind)
     jobs: dict[str, Job] = {}
     for config in expand(declaration):
-        laid = kind.lay_out(config, data, declaration.resources)
-        name = f"{laid.name}-{laid.run_id[:8]}"
-        if laid.run_id in jobs:
+        planned = kind.plan(config, data, declaration.resources)
+        name = f"{planned.name}-{planned.run_id[:8]}"
+        if planned.run_id in jobs:
             raise WaterjarError(f"the study declares one run twice: {name}. Leave out what is the same setting twice")
         mend(out / name)
-        jobs[laid.run_id] = Job(declaration.kind, config, laid, out / name)
-    kind.try_out([job.config for job in jobs.values()], data)
+        jobs[planned.run_id] = Job(declaration.kind, config, planned, out / name)
+    kind.check([job.config for job in jobs.values()], data)
     return list(jobs.values())
 
 

@@ -33,6 +33,10 @@ _WEAK = {
     "best_below_probe": "far below a linear probe of its own features",
 }
 """Flag -> why a head is no control."""
+_PASSES = (
+    "; they hear of each other, and what an absent stream leaves for the others beside its output (a message in a "
+    "mailbox, say) still passes: what it is worth through that does not count"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +65,8 @@ class Evaluation(Mapping[str, Any]):
     """The probe run in which all of it is recorded."""
     passed_over: Mapping[str, str]
     values_by_key: Mapping[str, Any]
+    remark: str = ""
+    """What is wrong with the source; empty where nothing is."""
 
     def __getitem__(self, key: str) -> Any:
         return self.values_by_key[key]
@@ -78,6 +84,7 @@ class Evaluation(Mapping[str, Any]):
             f"collective {best['collective_acc']:.4f}, best stream {best['best_individual']:.4f}, "
             f"rho {best['emergence_ratio']:.3f} [{self._bound('low'):.3f}, {self._bound('high'):.3f}]",
             *(f"the best stream's head is {why}: rho says little" for name, why in _WEAK.items() if self._is(name)),
+            *([self.remark] if self.remark else []),
             *(f"without {name}: {why}" for name, why in self.passed_over.items()),
         ]
         return "\n".join(lines)
@@ -96,8 +103,13 @@ def under_the_seeds_keys(
     failure: StreamFailure | None,
     robust: Robustness | None,
     passed_over: dict[str, str],
+    *,
+    coupled: bool = False,
 ) -> dict[str, Any]:
-    """The seed's result out of metrics of the run, which has one snapshot of one repeat."""
+    """The seed's result out of metrics of the run, which has one snapshot of one repeat.
+
+    `coupled`: streams change each other's outputs.
+    """
     streams = [str(name) for name in metrics["stream"].values] if "stream" in metrics.coords else []
     accuracy = _number(metrics, "collective_accuracy")
     each = _table(metrics, "individual_accuracy")
@@ -118,7 +130,7 @@ def under_the_seeds_keys(
             "avg_pairwise_similarity": _number(metrics, "pairwise_similarity"),
         },
         "anchor_utilization": {} if anchors is None else {n: anchors.sel(stream=n).values for n in streams},
-        "stream_contributions": _contributions(lost, streams, passed_over),
+        "stream_contributions": _contributions(lost, streams, passed_over, coupled),
         "robustness": _told(shift_result, robust, "robustness", passed_over),
         "params": parameters,
         "efficiency": _number(metrics, "parameter_efficiency"),
@@ -138,15 +150,20 @@ def _told(take: Any, robust: Robustness | None, key: str, passed_over: dict[str,
         return {}
 
 
-def _contributions(lost: xr.DataArray | None, streams: list[str], passed_over: dict[str, str]) -> dict[str, float]:
+def _contributions(
+    lost: xr.DataArray | None, streams: list[str], passed_over: dict[str, str], coupled: bool
+) -> dict[str, float]:
     """Accuracy lost without each stream: removed if the collective can be run so, else zeroed, else resampled."""
     if lost is None:
         return dict.fromkeys(streams, np.nan) if "not_a_number" in passed_over else {}
     for how in lost["absence"].values:
         own = lost.sel(absence=how)
         if not bool(np.isnan(own).all()):
-            if how != "removed":
-                passed_over["stream_contributions"] = f"streams are {how}, since none can be removed"
+            why = "" if how == "removed" else f"streams are {how}, since none can be removed"
+            if how == "removed" and coupled and "removed" in passed_over:  # a rule makes the collective of outputs
+                why = "streams are left out of the rule that makes the collective of their outputs, and still run"
+            if why:
+                passed_over["stream_contributions"] = why + (_PASSES if coupled else "")
             return {name: float(own.sel(stream=name)) for name in streams}
     return {}
 

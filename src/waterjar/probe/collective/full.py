@@ -31,7 +31,7 @@ from waterjar.probe.collective.coalitions import MOST_EXACT, places_of
 from waterjar.probe.collective.evaluation import Evaluation, under_the_seeds_keys
 from waterjar.probe.collective.failure import StreamFailure, stream_failure
 from waterjar.probe.collective.gathered import gathered
-from waterjar.probe.collective.live import ABSENCES, LiveCollective, size_of
+from waterjar.probe.collective.live import ABSENCES, LiveCollective, absences_of, size_of
 from waterjar.probe.collective.protocol import first
 from waterjar.probe.collective.record import (
     check_labels,
@@ -48,6 +48,7 @@ from waterjar.probe.collective.still import measured
 from waterjar.probe.pixels import normaliser
 from waterjar.probe.robust import check_settings, robustness
 from waterjar.run.disk import refuse_taken
+from waterjar.run.probe_runs import other_model
 from waterjar.run.reader import Run, open_run
 from waterjar.run.recorder import Recorder
 from waterjar.run.rows import Reasoned
@@ -72,7 +73,7 @@ def full_evaluation(
     control: Any = None,
     normalise: tuple[Any, Any] | None = None,
     robust: Mapping[str, Any] | None = None,
-    absences: Sequence[str] | None = None,
+    absences: Sequence[str] | str | None = None,
     draws: int = 100,
     orders: int | None = None,
     batch_size: int = 256,
@@ -90,7 +91,8 @@ def full_evaluation(
     train, val, test : (inputs, labels), a data set or a loader each.
     config : of the probe run; says by default that it is a full evaluation, of which seed and model.
     source : the sealed run of the training that this evaluates, if there is one; its last step is the one evaluated.
-        Without one the model is taken for trained, and stands at epoch 1.
+        Where it holds other logits of the same samples at that step, the result has a `remark`. Without a source the
+        model is taken for trained, and stands at epoch 1.
     control : a matched ensemble (as `adapt` takes it), one wide network, or any inputs -> logits: robustness is
         compared with it, too.
     normalise : (mean, std) by channel if inputs are normalised pixels; else they are taken for pixels.
@@ -106,6 +108,7 @@ def full_evaluation(
     data = read_sets({TRAIN: train, VAL: val, TEST: test})
     settings = {"seed": seed, "batch_size": batch_size, **(robust or {})}
     check_settings(settings)
+    absences = None if absences is None else absences_of(absences)
     _check_asked(live, data[TEST], absences, normalise, draws, seed)
     places_of(len(live.streams), orders, seed)
     against = None if control is None else _control(control)
@@ -151,9 +154,11 @@ def full_evaluation(
     stages.begin("measuring")
     run = open_run(path)
     metrics = metrics_of.measure(run, validation=VAL, test=(TEST,), probe_on=TRAIN, resampling_seed=seed)
-    told = under_the_seeds_keys(metrics, size_of(live.module), failure, answers, passed_over)
+    coupled = live.independent is False
+    told = under_the_seeds_keys(metrics, size_of(live.module), failure, answers, passed_over, coupled=coupled)
     stages.end()
-    return Evaluation(_tree(metrics, failure, answers), run, passed_over, told)
+    remark = "" if trained is None else other_model(open_run(trained.path), run)
+    return Evaluation(_tree(metrics, failure, answers), run, passed_over, told, remark)
 
 
 def _check_asked(

@@ -80,6 +80,11 @@ class LiveCollective:
     are_logits: bool = False
     """Whether outputs are logits for sure; else those that look like probabilities are refused."""
 
+    @property
+    def independent(self) -> bool | None:
+        """Whether no stream changes another one's output; None where that is not known."""
+        return None
+
     def take_logs(self) -> None:
         """Take what the model gives for probabilities, and their logs for logits."""
         raise WaterjarError(f"probabilities=True: the outputs of {type(self).__name__} have to be logits")
@@ -149,6 +154,15 @@ class LiveCollective:
         able = ", ".join(self.absences) or "none of the three"
         why = self.cannot().get(how, "")
         return WaterjarError(f"{type(self).__name__} cannot be run with a stream '{how}': {why or f'it can do {able}'}")
+
+
+def absences_of(given: Sequence[str] | str) -> list[str]:
+    """Names of absences, each once; one alone may be a text.
+
+    >>> absences_of("removed"), absences_of(["zeroed", "removed", "zeroed"])
+    (['removed'], ['zeroed', 'removed'])
+    """
+    return [given] if isinstance(given, str) else list(dict.fromkeys(given))
 
 
 def check_names(names: Sequence[str] | None, count: int, default: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from waterjar.errors import WaterjarError
 from waterjar.probe.collective.coalitions import MOST_EXACT, Ticks, coalitions, coalitions_of, label_of, places_of
 from waterjar.probe.collective.gathered import Gathered, gathered
 from waterjar.probe.collective.gradients import gradient_contributions
-from waterjar.probe.collective.live import LiveCollective, size_of
+from waterjar.probe.collective.live import LiveCollective, absences_of, size_of
 from waterjar.probe.collective.samples import Samples, samples_of
 from waterjar.run.recorder import Recorder
 from waterjar.run.root import read_root
@@ -35,7 +35,7 @@ class Recorded:
 
 
 def collective_labels(
-    collective: LiveCollective, absences: Sequence[str] = (), *, orders: int | None = None, seed: int = 0
+    collective: LiveCollective, absences: Sequence[str] | str = (), *, orders: int | None = None, seed: int = 0
 ) -> dict[str, list[str]]:
     """The names along `stream` and `coalition`, for `Recorder(labels=...)`.
 
@@ -48,7 +48,9 @@ def collective_labels(
     labels = {"stream": list(collective.streams)}
     if absences:
         labels["coalition"] = [
-            label_of(how, row) for how in absences for row in coalitions_of(len(collective.streams), how, orders, seed)
+            label_of(how, row)
+            for how in absences_of(absences)
+            for row in coalitions_of(len(collective.streams), how, orders, seed)
         ]
     return labels
 
@@ -58,7 +60,7 @@ def record_collective(
     collective: LiveCollective | Sequence[LiveCollective],
     sets: Mapping[str, Any],
     *,
-    absences: Sequence[str] = (),
+    absences: Sequence[str] | str = (),
     gradients: bool = False,
     orders: int | None = None,
     batch_size: int = 256,
@@ -95,6 +97,7 @@ def record_collective(
     4
     """
     each = [collective] if isinstance(collective, LiveCollective) else list(collective)
+    absences = absences_of(absences)
     check_recorder(recorder, each, absences, orders, seed)
     data = read_sets(sets)
     found = collected(

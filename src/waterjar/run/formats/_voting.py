@@ -31,9 +31,12 @@ def from_voting(
     a list `estimators_` whose members have `predict_proba`, and `predict_proba` or `predict` of its own. Streams are
     called as `estimators` or `named_estimators_` have them. Logits are logs of probabilities, minus infinity where a
     probability is 0; a collective that has no `predict_proba` (hard voting) has the share of weighted votes in its
-    place. An estimator that looks at some features only (`estimators_features_`, as in bagging) gets those; one that is
-    "drop" is no stream. Weights count in the collective, but no coalition of streams is made of them: Shapley values
-    and ablation of unequal weights are missing, and `collective_remarks` says so.
+    place. There an estimator may have none either, but `predict`: its votes are recorded, plus infinity for the class
+    that it answers, so that accuracies and contributions are there, and `collective_remarks` says of which streams
+    there are no probabilities (NLL, ambiguity). An estimator that looks at some features only (`estimators_features_`,
+    as in bagging) gets those; one that is "drop" is no stream. Weights count in the collective, but no coalition of
+    streams is made of them: Shapley values and ablation of unequal weights are missing, and `collective_remarks` says
+    so.
 
     Parameters
     ----------
@@ -55,7 +58,7 @@ def from_voting(
     streams: dict[str, dict[str, NDArray[np.float64]]] = {}
     for name, member, own in zip(names, members, columns, strict=True):
         streams[name] = {
-            str(key): _logs(member, x if own is None else np.asarray(x)[:, own], len(known), f"estimator '{name}'")
+            str(key): _said(voting, member, x if own is None else np.asarray(x)[:, own], known, f"estimator '{name}'")
             for key, x in sets.items()
         }
     collective = {str(key): _whole(voting, x, streams, str(key), known) for key, x in sets.items()}
@@ -98,6 +101,16 @@ def _weights(voting: Any, count: int) -> NDArray[np.float64]:
     if found.shape != (count,):
         raise WaterjarError(f"weights have shape {found.shape}: expected one of each of {count} estimators")
     return found
+
+
+def _said(voting: Any, member: Any, x: Any, known: list[Any], what: str) -> NDArray[np.float64]:
+    """(sample, class): logs of the probabilities of one estimator; of one that only votes, plus infinity for that."""
+    if hasattr(voting, "predict_proba") or hasattr(member, "predict_proba") or not hasattr(member, "predict"):
+        return _logs(member, x, len(known), what)
+    answers = np.asarray(member.predict(x)).ravel()
+    is_numbered = hasattr(voting, "le_") or not set(answers.tolist()) <= set(known)  # fitted on places of the classes
+    places = _places(answers, list(range(len(known))) if is_numbered else known, what)
+    return np.where(np.arange(len(known)) == places[:, None], np.inf, 0.0)
 
 
 def _logs(member: Any, x: Any, classes: int, what: str) -> NDArray[np.float64]:

@@ -296,6 +296,8 @@ def left_out(runs: Run | Study | Iterable[Run]) -> list[str]:
         known = variables_of("performance")
         found |= {f"{name} ({'per class' if name in known else 'of your own'})": None for name in names}
         found |= {f"group {group}": None for group in run.groups if group != "performance"}
+        told = run.annotations.digest.split() if run.annotations else []
+        found |= {f"that annotations counted, of sha256 {digest}": None for digest in told}
     return [*found, "settings, provenance and seals: the method and the seed stand for a run"]
 
 

@@ -54,6 +54,7 @@ def _export(run: Run, place: Path) -> Path:
         raise WaterjarError(f"could not write to {place}: {error.strerror or error}") from error
     about = {key: run.attributes[key] for key in _SAID if key in run.attributes}
     about |= {"root_hash": run.root_hash, "config": shown_settings(run.config), "arrays": arrays}
+    about |= {"annotations": run.annotations.digest} if run.annotations else {}
     write_file(place / "about.json", json_text(about))
     return place
 

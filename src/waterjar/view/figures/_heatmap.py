@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def panel_grid(panels: int, width: float, height: float, most: int = 3) -> tuple[int, int, tuple[float, float]]:
@@ -16,6 +17,16 @@ def panel_grid(panels: int, width: float, height: float, most: int = 3) -> tuple
     columns = max(1, min(most, panels))
     rows = max(1, -(-panels // columns))
     return rows, columns, (width * columns + 1.0, height * rows + 0.4)
+
+
+def colour_bar(figure: Figure, picture: Any, panels: Any, label: str) -> None:
+    """The scale of colours beside all panels: a quarter of an inch wide, and at most four long."""
+    width, height = figure.get_size_inches()
+    shrink = min(0.8, 4.0 / height)
+    figure.colorbar(
+        picture, ax=panels, panchor=False, label=label, shrink=shrink, fraction=0.25 / width,
+        aspect=shrink * height / 0.25, anchor=(0.0, 0.5 if shrink == 0.8 else 1.0),
+    )  # fmt: skip
 
 
 def hatch(ax: Axes, where: NDArray[np.bool_], colour: str = "#777777") -> None:

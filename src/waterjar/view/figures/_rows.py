@@ -43,7 +43,7 @@ def draw_estimates(ax: Axes, part: pd.DataFrame, styles: Mapping[str, Mapping[st
             )  # fmt: skip
 
 
-def name_rows(ax: Axes, cells: Sequence[str], width: int = 22) -> None:
+def name_rows(ax: Axes, cells: Sequence[str], width: int = 28) -> None:
     """The names of the cells beside their rows, the first one on top."""
     shown = labels(cells, most=44, width=width)
     ax.set_yticks(range(len(cells)), [shown[cell] for cell in cells])

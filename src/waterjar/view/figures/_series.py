@@ -38,10 +38,15 @@ def family_needs(names: Sequence[str] | None, default: tuple[str, ...]) -> tuple
 
 def main_metrics(diagnosis: Diagnosis, *, with_course: bool = False) -> list[str]:
     """The few that matter of what was measured; `with_course`: those of them that go on over training."""
-    names = [name for name in diagnosis.main_metrics() if not with_course or has_course(diagnosis, name)]
+    measured = [name for name in diagnosis.main_metrics() if name in metrics()]
+    names = [name for name in measured if not with_course or has_course(diagnosis, name)]
     if not names:
         known = [name for name, metric in metrics().items() if metric.matters and metric.family in diagnosis.results]
-        raise WaterjarError(f"none of {', '.join(known)} has a value here: name others with {given_as('metrics')}")
+        raise WaterjarError(
+            f"none of {', '.join(known)} has a value here: name others with {given_as('metrics')}"
+            if known
+            else "no metric of this figure was measured; learning_curves shows what was recorded"
+        )
     return names
 
 

@@ -21,10 +21,11 @@ from waterjar.view.curves import (
     task_marks,
 )
 from waterjar.view.results import Source, dataset_name
-from waterjar.view.style import axis_end, drawn, labels, legend_outside, line_styles, short
+from waterjar.view.short_names import short
+from waterjar.view.style import axis_end, drawn, labels, legend_outside, line_styles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -34,11 +35,12 @@ _MOST_SAID = 4
 
 
 def draw_stack(
-    figure: Figure, table: pd.DataFrame, metrics: Sequence[str], order: Sequence[str], *, over: str, band: str
-) -> list[Axes]:
+    figure: Figure, table: pd.DataFrame, metrics: Sequence[str], order: Sequence[str], *, over: str, band: str,
+    also: Callable[[Axes], None] = lambda ax: None,
+) -> list[Axes]:  # fmt: skip
     """One panel per metric of a table as `results.snapshot_table` gives it: a line and a band per cell.
 
-    `order` are all cells of the study, by which they have their colours.
+    `order` are all cells of the study, by which they have their colours. `also` draws more into the first panel.
     """
     panels = list(figure.subplots(len(metrics), 1, sharex=True, squeeze=False)[:, 0])
     cells = list(dict.fromkeys(table["cell"]))
@@ -71,8 +73,12 @@ def draw_stack(
         table["interval"].fillna(""),
         table.attrs.get("confidence", CONFIDENCE),
     )
+    also(panels[0])
     handles = {label: handle for ax in panels for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    named = {**handles, **boundary_entry(tasks)} if len(cells) > 1 else {}
+    if len(cells) > 1:
+        named = {**handles, **boundary_entry(tasks)}
+    else:
+        named = {label: handle for label, handle in handles.items() if label not in shown_as.values()}
     ended = stops(table.assign(cell=table["cell"].map(shown_as)), over)
     said = [*(textwrap.fill(line, 90) for line in ended), CUT if cut else ""]
     note = "\n".join(text for text in (note, tasks.note, _absent(table, shown_as), *said) if text)

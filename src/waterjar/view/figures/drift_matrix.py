@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.training_order import visit_names_of
-from waterjar.errors import WaterjarError, given_as, unknown_name
+from waterjar.errors import WaterjarError, setting_as, unknown_name
 from waterjar.run.schema import REASONS
 from waterjar.view.curves import boundary_line, say
-from waterjar.view.figures._heatmap import hatch, panel_grid
+from waterjar.view.figures._heatmap import colour_bar, hatch, panel_grid
 from waterjar.view.results import Source, by_cell, pick_layer, repeats_of, result_of, roots_in
 from waterjar.view.style import canvas, house_style, labels, stamp
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TITLE = "Drift of the representation"
 CAPTION = (
     "Every snapshot against every other, mean over repeats: light blocks along the diagonal are stretches in which "
-    "the representation stays what it is. Red dashed lines part the tasks; hatched: no value."
+    "the representation stays what it is. Red dashed lines part the tasks. Hatched: no value."
 )
 NEEDS = ("drift",)
 MEASURES = {"cka": ("linear CKA (debiased) ↑", 0.0, 1.0), "procrustes": ("Procrustes distance ↓", 0.0, None)}
@@ -37,7 +37,7 @@ def data(source: Source, *, measure: str = "cka", layer: str | None = None, **se
     result = result_of(source, "drift", settings)
     name = f"{measure}_matrix"
     if name not in result:
-        raise WaterjarError(f"there is no {name} in the result: measure with {given_as('matrix', 2)} or more")
+        raise WaterjarError(f"there is no {name} in the result: measure with {setting_as('drift.matrix', 2)} or more")
     return pd.concat(
         [_of_cell(cell, *pick_layer(one, layer), name) for cell, one in by_cell(result)], ignore_index=True
     )
@@ -94,7 +94,7 @@ def drift_matrix(
         for ax in panels.ravel()[len(cells) :]:
             ax.set_visible(False)
         if picture is not None:
-            figure.colorbar(picture, ax=panels, label=long_name, shrink=0.8)
+            colour_bar(figure, picture, panels, long_name)
         return stamp(figure, roots_in(source))
 
 

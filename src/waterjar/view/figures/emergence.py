@@ -243,18 +243,14 @@ def _draw_ratio(ax: Axes, part: pd.DataFrame) -> dict[str, Any]:
         say(ax, _why(part))
         ax.set_yticks([])
         return handles
-    top, bottom = float(finite["mean"].max()), float(finite["mean"].min())
-    if top > _LOG_FROM:
+    low, high, ticks = ratio_axis(finite["mean"])
+    if ticks:
         from matplotlib.ticker import NullFormatter  # noqa: PLC0415
 
         ax.set_yscale("log")
-        low, high = max(0.05, min(0.8 * bottom, 0.8)), 1.3 * top
-        ticks = [x for x in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= x <= high]
         ax.set_yticks(ticks, [f"{x:g}" for x in ticks])
         ax.yaxis.set_minor_formatter(NullFormatter())
-        ax.set_ylim(low, high)
-    else:
-        ax.set_ylim(min(bottom, 0.85) - 0.05, max(top, 2.0) + 0.15)
+    ax.set_ylim(low, high)
     ax.axhline(1.0, color="black", linewidth=1.0, zorder=1)
     ax.axhline(2.0, color="black", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     handles["ρ = 1: no better than it"] = Line2D([], [], color="black", linewidth=1.0)
@@ -262,6 +258,19 @@ def _draw_ratio(ax: Axes, part: pd.DataFrame) -> dict[str, Any]:
     handles["ρ = 2: the seed document's threshold"] = Line2D([], [], **dashed)
     _epochs(ax, part)
     return handles
+
+
+def ratio_axis(ratios: pd.Series) -> tuple[float, float, list[float]]:
+    """Where an axis of finite ratios begins and ends, and its ticks where it is logarithmic; intervals may leave it.
+
+    >>> ratio_axis(pd.Series([1.0, 8.0]))
+    (0.8, 10.4, [1, 2, 5, 10])
+    """
+    top, bottom = float(ratios.max()), float(ratios.min())
+    if top <= _LOG_FROM:
+        return min(bottom, 0.85) - 0.05, max(top, 2.0) + 0.15, []
+    low, high = max(0.05, min(0.8 * bottom, 0.8)), 1.3 * top
+    return low, high, [x for x in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if low <= x <= high]
 
 
 def _why(part: pd.DataFrame) -> str:

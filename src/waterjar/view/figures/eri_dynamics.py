@@ -15,6 +15,7 @@ from waterjar.run.schema import REASONS
 from waterjar.stats.intervals import UNBOUNDED
 from waterjar.view.curves import draw_curve, say
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
+from waterjar.view.short_names import short
 from waterjar.view.style import (
     GREY,
     axis_end,
@@ -25,7 +26,6 @@ from waterjar.view.style import (
     labels,
     legend_outside,
     line_styles,
-    short,
     stamp,
 )
 
@@ -127,6 +127,10 @@ def _accuracies(ax: Axes, table: pd.DataFrame, cell: str, baseline: str, colour:
     crossings = table[(table["panel"] == "crossing") & (table["cell"] == cell)]
     lengths = _unequal(table, cell, baseline)
     said = [f"trained {lengths[0]:g} epochs, baseline {lengths[1]:g}"] if lengths else []
+    own = curves[curves["cell"] == cell]
+    if not own["mean"].notna().any():
+        why = list(dict.fromkeys(own.loc[own["reason"] != "", "reason"]))
+        said.insert(0, f"no accuracy: {'; '.join(why[:2]).replace('_', ' ') or 'not recorded'}")
     for quantity, face, edge, who in (("baseline", "white", "#555555", "baseline: "), ("learner", colour, "black", "")):
         part = crossings[crossings["quantity"] == quantity]
         reached = part["effective_epoch"].dropna()

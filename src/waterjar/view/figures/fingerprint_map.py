@@ -14,7 +14,7 @@ from waterjar.view.curves import say
 from waterjar.view.figures._collective import FEW, recorded_streams, shown_name, stream_styles
 from waterjar.view.figures._heatmap import panel_grid
 from waterjar.view.results import Source, roots_in
-from waterjar.view.style import canvas, foot_note, house_style, labels, stamp
+from waterjar.view.style import canvas, counted, foot_note, house_style, labels, stamp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -199,4 +199,7 @@ def _names(ax: Axes, part: pd.DataFrame) -> None:
         else:
             left += 1
     if left:
-        ax.set_title(f"{left} names left out", loc="right", fontsize=7, fontweight="normal", color="#555555")
+        ax.text(
+            0.99, 0.01, f"{counted([left], 'name')} left out", transform=ax.transAxes, ha="right", va="bottom",
+            fontsize=7, color="#555555",
+        )  # fmt: skip

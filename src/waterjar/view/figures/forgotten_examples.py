@@ -117,7 +117,7 @@ def forgotten_examples(source: Source, *, figure: Figure | None = None, **settin
     with house_style():
         table = data(source, **settings)
         order = cell_order(source, table["cell"])
-        figure = canvas(figure, (7.2, 3.2 + 0.16 * len(order)))
+        figure = canvas(figure, (7.2, 3.8))
         panels = figure.subplots(1, 2)
         styles, names = line_styles(order), labels(order, most=24)
         handles: dict[str, Any] = {}

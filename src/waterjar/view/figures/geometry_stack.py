@@ -106,9 +106,12 @@ def geometry_stack(
         table = data(source, layer=layer, over=over, band=band, confidence=confidence, **settings)
         figure = canvas(figure, (6.4, 9.6))
         order = cell_order(source, table["cell"])
-        panels = draw_stack(figure, table, METRICS, order, over=over, band=band)
+
+        def simulated(ax: Axes) -> None:
+            _draw_simulated(ax, table, order, over)
+
+        panels = draw_stack(figure, table, METRICS, order, over=over, band=band, also=simulated)
         panels[0].set_title(title_with_dataset("Manifold Geometric Analysis", source, dataset), pad=14)
-        _draw_simulated(panels[0], table, order, over)
         figure.align_ylabels(panels)
         return stamp(figure, roots_in(source))
 
@@ -126,7 +129,3 @@ def _draw_simulated(ax: Axes, table: pd.DataFrame, order: list[str], over: str) 
         ax.errorbar(
             part[over], mean, bars, fmt="o", ms=4, mfc=colour, mec="black", ecolor=colour, label=label, zorder=5
         )
-    if len(points):
-        handles, names = ax.get_legend_handles_labels()
-        at = names.index(label)
-        ax.legend([handles[at]], [label], loc="best")

@@ -15,6 +15,7 @@ from waterjar.diagnose.over_seeds import mean_table, recorded_range
 from waterjar.diagnose.training_order import is_visit_of, visit_names_of
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run.schema import REASON
+from waterjar.run.study import Study
 from waterjar.view.curves import (
     FEW_TASKS,
     TaskMarks,
@@ -58,7 +59,7 @@ def data(
     source: Source,
     *,
     variable: str | None = None,
-    group: str = "performance",
+    group: str | None = None,
     eval_sets: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     over: str = "total_epoch",
@@ -68,12 +69,14 @@ def data(
     """One row per cell, evaluation set and step: cell, eval_set, step, train_task, `over`, mean, low, high, n, reason,
     interval.
 
-    `variable` is by default accuracy, or what tells most of what was recorded. `tasks` keeps only steps in which one
+    `variable` is by default accuracy, or what tells most of what was recorded, `group` what was evaluated, else
+    monitored, else trained. `tasks` keeps only steps in which one
     of them was trained. A task that is trained again is a `train_task` for every visit: "x (2nd time)". Intervals are
     at the level `confidence`, by default that of the declared tests.
     """
     level = level_of(source) if confidence is None else confidence
     study = study_of(source, "learning_curves shows what was recorded")
+    group = group or next((one for one in _GROUPS if _has(study, one)), _GROUPS[0])
     loaded = study.load(group)
     variable = variable or _usual(loaded)
     parts = [
@@ -83,10 +86,15 @@ def data(
     table = pd.concat(parts, ignore_index=True)
     told = next(iter(loaded.values()))[variable].attrs
     about = {key: told.get(key, usual) for key, usual in (("units", "1"), ("direction", "none"))}
-    table.attrs = {**about, "variable": variable, "confidence": level}
+    table.attrs = {**about, "variable": variable, "group": group, "confidence": level}
     return table
 
 
+def _has(study: Study, group: str) -> bool:
+    return any(group in study.open(entry).nodes for entry in study.entries)
+
+
+_GROUPS = ("performance", "monitor", "train")
 _USUAL = ("accuracy", "macro_accuracy", "loss")
 
 
@@ -145,7 +153,7 @@ def learning_curves(
     source: Source,
     *,
     variable: str | None = None,
-    group: str = "performance",
+    group: str | None = None,
     eval_sets: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     over: str = "total_epoch",
@@ -163,7 +171,7 @@ def learning_curves(
     with house_style():
         chosen = {"eval_sets": eval_sets, "tasks": tasks}
         table = data(source, variable=variable, group=group, over=over, band=band, confidence=confidence, **chosen)
-        what = ("training " if group == "train" else "") + table.attrs["variable"].replace("_", " ")
+        what = ("training " if table.attrs["group"] == "train" else "") + table.attrs["variable"].replace("_", " ")
         label = what + axis_end(table.attrs["units"], table.attrs["direction"])
         note = band_note(set(table.loc[table["mean"].notna(), "n"]), band, table["interval"], table.attrs["confidence"])
         sets = list(dict.fromkeys(table["eval_set"]))
@@ -198,7 +206,7 @@ def _panels(
     table: pd.DataFrame, sets: list[str], over: str, label: str, note: str | None, tasks: TaskMarks, styles: Styles
 ) -> Figure:
     rows, columns, size = panel_grid(len(sets), 2.9, 2.1)
-    figure = canvas(None, (size[0], size[1] + 0.6))
+    figure = canvas(None, (size[0], size[1] + 0.8))
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     titles = labels(sets, most=40, width=30)
     few = len(tasks.starts) <= FEW_TASKS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ NEEDS = ("continual",)
 OVER = {"repeat": "", "task": TASK, "snapshot": EPOCH}
 ALL = "all"
 SHARED = ", and a seed that several have is a point of each"
+_LETTERS = 82
+"""Of a line below the figure."""
 _SIGNS = {"pearson": "r", "spearman": "ρ"}
 
 
@@ -179,17 +182,17 @@ def metric_scatter(
         cells = list(dict.fromkeys(points["cell"]))
         styles = marker_styles(cell_order(source, cells))
         shown_as = labels(cells, most=30)
-        ax = axes(ax, (5.6, 3.9 + 0.19 * (len(cells) + 2)))
+        lines = {cell: _line(shown_as.get(cell, ALL), part) for cell, part in told.groupby("cell", sort=False)}
+        ax = axes(ax, (5.6, 3.9 + 0.19 * (sum(1 + line.count("\n") for line in lines.values()) + 1)))
         many = len(points) > 150
         for cell in cells:
             own = points[points["cell"] == cell]
             ax.scatter(
                 own["x"], own["y"], s=9 if many else 26, marker=styles[cell]["marker"], color=styles[cell]["color"],
-                alpha=0.55 if many else 0.9, linewidths=0, label=_line(shown_as[cell], told[told["cell"] == cell]),
+                alpha=0.55 if many else 0.9, linewidths=0, label=lines[cell],
             )  # fmt: skip
-        pooled = told[told["cell"] == ""]
-        if len(pooled):
-            ax.plot([], [], linestyle="none", label=_line(ALL, pooled))
+        if "" in lines:
+            ax.plot([], [], linestyle="none", label=lines[""])
         there = points[["x", "y"]].notna().all(axis=1)
         if not there.any():
             why = list(dict.fromkeys(text for text in points["missing"] if text))
@@ -209,7 +212,9 @@ def _line(name: str, told: pd.DataFrame) -> str:
             parts.append(f"{_SIGNS[row.method]} = {_two(row.r)}{bounds}")
     if len(parts) == 1:
         parts.append(f"no correlation: {told.iloc[0]['reason']}")
-    return "  ".join([*parts, f"n = {told.iloc[0]['n']:g}"])
+    return "\n".join(
+        textwrap.wrap("  ".join([*parts, f"n = {told.iloc[0]['n']:g}"]), _LETTERS, subsequent_indent="   ")
+    )
 
 
 def _two(value: float) -> str:
@@ -232,4 +237,4 @@ def _note(table: pd.DataFrame, missing: int) -> str:
         said.append(f"{ALL}: differences between algorithms count too" + (SHARED if shared else ""))
     if missing:
         said.append(f"{counted([missing], 'point')} without a value left out")
-    return "\n".join(said)
+    return "\n".join(line for text in said for line in textwrap.wrap(text, _LETTERS))

@@ -110,7 +110,7 @@ def metric_traces(
         cells = list(dict.fromkeys(table["cell"]))
         of_all = line_styles(cell_order(source, cells))
         rows, columns, size = panel_grid(len(names), 3.3, 2.05, most=2 if len(names) in (2, 4) else 3)
-        figure = canvas(figure, (size[0] - 0.6, size[1] + 0.5 + 0.16 * len(cells)))
+        figure = canvas(figure, (size[0] - 0.6, size[1] + 1.1))
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         shown_as = labels(cells, most=44)
         marks = TaskMarks([], 1.0)

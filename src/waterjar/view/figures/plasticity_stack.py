@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TITLE = "Plasticity over training"
 CAPTION = (
-    "One panel per metric of features and weights: a line is the mean over repeats, red dashed lines part the "
+    "One panel per metric of features and weights: a line is the mean over repeats. Red dashed lines part the "
     "tasks. Units that fall dormant and ranks that shrink while weights grow are signs of a network losing its "
     "ability to learn."
 )

@@ -13,7 +13,7 @@ from waterjar.diagnose.collective.reading import RunStreams
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.view.curves import say
 from waterjar.view.figures._collective import recorded_streams, shown_name
-from waterjar.view.figures._heatmap import hatch
+from waterjar.view.figures._heatmap import colour_bar, hatch
 from waterjar.view.results import Source, roots_in
 from waterjar.view.style import canvas, counted, foot_note, house_style, labels, stamp
 
@@ -164,7 +164,7 @@ def routing(
             for ax in own[len(streams) :]:
                 ax.set_visible(False)
         if picture is not None:
-            figure.colorbar(picture, ax=panels, label="mean weight" if sample is None else "weight", shrink=0.8)
+            colour_bar(figure, picture, panels, "mean weight" if sample is None else "weight")
         foot_note(figure, _note(table, sample))
         return stamp(figure, roots_in(source))
 

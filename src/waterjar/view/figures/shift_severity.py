@@ -10,6 +10,7 @@ import xarray as xr
 
 from waterjar.errors import WaterjarError
 from waterjar.view.figures._collective import ESTIMATE, SHARE, bounds_note, estimates, measured, own_last, shown_name
+from waterjar.view.figures._controls import WORDS, notes_on, weak_models
 from waterjar.view.figures._heatmap import panel_grid
 from waterjar.view.results import Source, by_cell, roots_in
 from waterjar.view.style import canvas, foot_note, house_style, labels, legend_outside, marker_styles, stamp
@@ -26,7 +27,6 @@ CAPTION = (
 )
 NEEDS = ("robustness",)
 _CURVES, _TABLE, _CLEAN = "shifted_accuracy", "attacked_accuracy", "model_clean_accuracy"
-_WORDS = {"collective": "collective", "best_stream": "best stream", "ensemble": "matched ensemble"}
 
 
 def data(source: Source, **settings: Any) -> pd.DataFrame:
@@ -101,7 +101,8 @@ def shift_severity(source: Source, *, figure: Figure | None = None, **settings: 
         for ax in panels[len(jobs) :]:
             ax.set_visible(False)
         legend_outside(figure, _handles(models, styles), None, where="upper")
-        foot_note(figure, bounds_note(table) or "one seed, without an interval")
+        notes = notes_on(weak_models(source, measured(source, "robustness", settings)))
+        foot_note(figure, "\n".join([bounds_note(table) or "one seed, without an interval", *notes]))
         return stamp(figure, roots_in(source))
 
 
@@ -119,8 +120,8 @@ def _panels(whole: pd.DataFrame) -> list[tuple[tuple[str, str, str], pd.DataFram
 def _handles(models: list[str], styles: dict[str, dict[str, Any]]) -> dict[str, Any]:
     from matplotlib.lines import Line2D  # noqa: PLC0415 - an extra
 
-    shown = labels((_WORDS.get(model, model) for model in models), most=28)
-    return {shown[_WORDS.get(model, model)]: Line2D([], [], markersize=5, **styles[model]) for model in models}
+    shown = labels((WORDS.get(model, model) for model in models), most=28)
+    return {shown[WORDS.get(model, model)]: Line2D([], [], markersize=5, **styles[model]) for model in models}
 
 
 def _severities(ax: Axes, part: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:

@@ -20,7 +20,8 @@ from waterjar.run.study import Study
 from waterjar.view.curves import say
 from waterjar.view.figures._rows import draw_estimates, name_rows
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in, study_of
-from waterjar.view.style import axis_end, canvas, counted, drawn, foot_note, house_style, marker_styles, short, stamp
+from waterjar.view.short_names import short
+from waterjar.view.style import axis_end, canvas, counted, drawn, foot_note, house_style, marker_styles, stamp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

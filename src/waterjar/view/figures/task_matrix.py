@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.continual.so_far import ends_of_tasks
 from waterjar.diagnose.over_seeds import band_words, mean_table, recorded_range
-from waterjar.view.figures._heatmap import hatch, panel_grid, write_in
+from waterjar.view.figures._heatmap import colour_bar, hatch, panel_grid, write_in
 from waterjar.view.results import Source, cell_labels, level_of, roots_in, settings_used, study_of
 from waterjar.view.style import canvas, counted, foot_note, house_style, labels, stamp
 
@@ -27,6 +27,8 @@ CAPTION = (
 NEEDS = ()
 SPREAD_UP_TO, NUMBERS_UP_TO = 6, 16
 """Tasks up to which squares have room for a number and its spread, or for a number."""
+_LETTER = 0.068
+"""Inches that a letter of a tick takes."""
 
 
 def data(
@@ -74,19 +76,23 @@ def task_matrix(
         table = data(source, variable=variable, eval_sets=eval_sets, band=band, confidence=confidence)
         cells = list(dict.fromkeys(table["cell"]))
         tasks = max(table["eval_task"].nunique(), table["train_task"].nunique())
-        side = min(max(2.0, 0.5 * tasks + 1.2), 6.0)
-        rows, columns, size = panel_grid(len(cells), side + 0.7, side + 0.4)
+        named = _task_names(table, tasks)
+        side = max(1.2, min(0.48 * tasks, 6.0))
+        width = max(side + named.beside, 2.2)
+        letters = int(width / 0.1)
+        titles = labels(cells, most=3 * letters - 6, width=letters)
+        lines = 1 + max((title.count("\n") for title in titles.values()), default=0)
+        rows, columns, size = panel_grid(len(cells), width + 0.5, side + named.below + 0.5 + 0.17 * lines)
         figure = canvas(figure, size)
         panels = figure.subplots(rows, columns, squeeze=False)
-        titles = labels(cells, most=34, width=18)
         picture: Any = None
         for ax, cell in zip(panels.ravel(), cells, strict=False):
-            picture = _panel(ax, table[table["cell"] == cell], tasks)
+            picture = _panel(ax, table[table["cell"] == cell], tasks, named)
             ax.set_title(titles[cell])
         for ax in panels.ravel()[len(cells) :]:
             ax.set_visible(False)
         shown = table.attrs["variable"].replace("_", " ")
-        figure.colorbar(picture, ax=panels, panchor=False, label=f"{shown} ↑", shrink=0.8)
+        colour_bar(figure, picture, panels, f"{shown} ↑")
         counts = {int(n) for n in table.loc[table["mean"].notna(), "n"]}
         note = f"mean of {counted(counts, 'repeat')}" if counts else "no value"
         if counts and max(counts) > 1 and tasks <= SPREAD_UP_TO:
@@ -96,7 +102,30 @@ def task_matrix(
         return stamp(figure, roots_in(source))
 
 
-def _panel(ax: Axes, part: pd.DataFrame, tasks: int) -> Any:
+class _TaskNames(NamedTuple):
+    """Names of tasks as ticks have them, and the room that they take in inches."""
+
+    shown: dict[str, str]
+    turned: bool
+    beside: float
+    below: float
+
+
+def _task_names(table: pd.DataFrame, tasks: int) -> _TaskNames:
+    """Names in lines of a few letters; those below are turned where they would meet."""
+    trained, evaluated = (list(dict.fromkeys(table[f"{kind}_task"])) for kind in ("train", "eval"))
+    shown = labels([*trained, *evaluated], most=24, width=13)
+
+    def longest(names: list[str]) -> int:
+        return max((len(line) for name in names for line in shown[name].split("\n")), default=1)
+
+    turned = longest(trained) > 6 or tasks > 6
+    lines = 1 + max(shown[name].count("\n") for name in trained)
+    below = _LETTER * longest(trained) if turned else 2 * _LETTER * lines
+    return _TaskNames(shown, turned, _LETTER * longest(evaluated), below)
+
+
+def _panel(ax: Axes, part: pd.DataFrame, tasks: int, named: _TaskNames) -> Any:
     trained, evaluated = (list(dict.fromkeys(part[f"{kind}_task"])) for kind in ("train", "eval"))
     grid = {
         column: part.pivot(index="eval_task", columns="train_task", values=column)
@@ -116,11 +145,10 @@ def _panel(ax: Axes, part: pd.DataFrame, tasks: int) -> Any:
         write_in(ax, picture, texts, 8.0 if tasks <= SPREAD_UP_TO else 6.0 if tasks <= 12 else 5.5)
     ax.set_anchor("W")  # of one column, it stands where the others begin
     ax.grid(False)
-    shown = labels([*trained, *evaluated], most=14)
     step = -(-tasks // 12)
-    turned = 90 if max(len(shown[name]) for name in trained) > 6 or tasks > 6 else 0
-    ax.set_xticks(range(0, len(trained), step), [shown[name] for name in trained[::step]], rotation=turned)
-    ax.set_yticks(range(0, len(evaluated), step), [shown[name] for name in evaluated[::step]])
+    turned = 90 if named.turned else 0
+    ax.set_xticks(range(0, len(trained), step), [named.shown[name] for name in trained[::step]], rotation=turned)
+    ax.set_yticks(range(0, len(evaluated), step), [named.shown[name] for name in evaluated[::step]])
     ax.set_xlabel("after training on")
     ax.set_ylabel("accuracy on")
     return picture

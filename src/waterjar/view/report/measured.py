@@ -20,13 +20,15 @@ def metric_table(
     first: Sequence[str] = (),
     caption: str = _CAPTION,
     *,
+    more: str = "",
     others: bool = True,
     last: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Block]:
     """The metrics of a family in a table, the `first` ones first; `others` follow unless they are not wanted.
 
-    The caption begins with what the intervals are. `last` has rows for the end, by their head: cell -> text.
-    Metrics that no learner has a value of are left out (and listed at the end of the report, with the reason).
+    The caption begins with what the intervals are and ends with `more`. `last` has rows for the end, by their head:
+    cell -> text. Metrics that no learner has a value of are left out (and listed at the end of the report, with the
+    reason).
     """
     order = list(dict.fromkeys([*first, *(find_family(family).metrics if others else ())]))
     frame = model.means[(model.means["family"] == family) & model.means["metric"].isin(order)]
@@ -44,7 +46,9 @@ def metric_table(
     numeric = tuple(range(1, len(cells) + 1))
     level = model.diagnosis.confidence(family)
     made = interval_words(frame.loc[frame["metric"].isin(known), "interval"], level)
-    caption = f"Mean over seeds with its {made} and the number of seeds. {caption}"
+    layered = model.diagnosis.results[family].sizes.get("layer", 1) > 1
+    over = " What each layer has is shown as the mean over layers." if layered else ""
+    caption = f"Mean over seeds with its {made} and the number of seeds.{over} {caption} {more}".rstrip()
     table = Table(f"{family}_table", title, ("metric", *cells), tuple(rows), frame, caption, numeric)
     beyond = tuple(model.diagnosis.out_of_range(family))
     said: list[Block] = [Text("Beyond the range of their metric:"), Items(beyond)] if beyond else []

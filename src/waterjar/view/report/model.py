@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,13 +30,16 @@ from waterjar.view.results import cell_labels
 
 _WORDS = (("data", "on"), ("backbone", "with"))
 """Settings that the opening names, each with the word before it."""
+_LONGEST = 40
+"""Characters of a name in the opening."""
 _EPOCHS = "training.epochs_"
 """What settings begin with that say how long a task is trained; the rest of them is the task."""
 
 
 @dataclass(frozen=True)
 class Seal:
-    """The state of one run's seal: sealed, open, tampered, damaged (unreadable) or missing (in the ledger alone)."""
+    """The state of one run's seal: sealed, open, tampered, damaged (unreadable), misannotated (its annotations are
+    unreadable, and it was left out) or missing (in the ledger alone)."""
 
     run: str
     state: str
@@ -67,6 +70,8 @@ class Model:
     """family -> settings that were asked for, which go before those that the study declares."""
     refused: dict[str, str] = field(default_factory=dict)
     """figure -> why it has nothing to show of this study."""
+    unjoined: dict[str, str] = field(default_factory=dict)
+    """recorded group -> why runs that have it cannot be put side by side."""
     _frames: dict[str, pd.DataFrame] = field(default_factory=dict)
     """What figures hand over, kept: several sections may show it."""
     _recorded: dict[str, dict[str, xr.Dataset]] = field(default_factory=dict)
@@ -125,19 +130,25 @@ class Model:
         if len(self.study.cells) < 2:
             return pd.DataFrame(), "there is one learner"
         try:
-            table = compare_cells(self.diagnosis, baseline=self.baseline)
+            return self.compared_by(None), ""
         except WaterjarError as error:
             return pd.DataFrame(), str(error)
+
+    def compared_by(self, names: Sequence[str] | None) -> pd.DataFrame:
+        """The same by metrics, or what was recorded, by name."""
+        table = compare_cells(self.diagnosis, names, baseline=self.baseline)
         shown = dict(zip(self.study.cell_names.values(), self.names.values(), strict=True))
-        return table.assign(**{key: [shown.get(one, one) for one in table[key]] for key in ("group", "baseline")}), ""
+        return table.assign(**{key: [shown.get(one, one) for one in table[key]] for key in ("group", "baseline")})
 
     def recorded(self, group: str) -> dict[str, xr.Dataset]:
         """A recorded group of every cell, read once; empty where no run has it."""
         if group not in self._recorded:
             try:
                 self._recorded[group] = self.study.load(group)
-            except WaterjarError:  # none has it, or one cannot be read: what lives of it goes without
+            except WaterjarError as error:  # none has it, or one cannot be read: what lives of it goes without
                 self._recorded[group] = {}
+                if any(group in self.study.open(entry).groups for entry in self.study.entries):
+                    self.unjoined[group] = str(error)
         return self._recorded[group]
 
     @property
@@ -160,7 +171,11 @@ class Model:
             return "No run in this study can be read: there is nothing to report."
         seeds = sorted({seed for entry in entries for seed in entry.seeds})
         cells = list(self.names.values())
-        what = f"{counted(len(cells), 'learner')} ({listed(cells)})" if len(cells) > 1 else shorten(cells[0], 80)
+        what = (
+            f"{counted(len(cells), 'learner')} ({listed(cells, longest=_LONGEST)})"
+            if len(cells) > 1
+            else shorten(cells[0], 80)
+        )
         text = f"{counted(len(entries), 'run')}: {what}, {counted(len(seeds), 'seed')} ({listed(map(str, seeds))})"
         common = _common(flat(shown_settings(entry.config)) for entry in entries)
         for key, word in _WORDS:
@@ -185,18 +200,26 @@ class Model:
         words = {
             "tampered": "changed after sealing",
             "damaged": "unreadable and left out",
+            "misannotated": "left out for annotations that cannot be read",
             "missing": "sealed once and gone",
         }
         broken = {state: [seal.title for seal in self.states(state)] for state in words if self.states(state)}
         if broken:
-            parts = [f"{counted(len(runs), 'run')} {words[s]} ({listed(runs, 3)})" for s, runs in broken.items()]
+            parts = [
+                f"{counted(len(runs), 'run')} {words[s]} ({listed(runs, 3, longest=_LONGEST)})"
+                for s, runs in broken.items()
+            ]
             title = "Seals do not hold" if "tampered" in broken else "Runs are missing from these numbers"
             rest = "Do not trust these numbers before you know why."
             return Callout("bad", title, f"Of {total}: {'; '.join(parts)}. {rest}")
+        if self.study.set_aside:
+            return Callout("warning", "Runs are missing from these numbers", " ".join(self.study.set_aside))
         still_open = [seal.title for seal in self.states("open")]
         if still_open:
             n, (verb, whose) = len(still_open), ("is", "its") if len(still_open) == 1 else ("are", "their")
-            how_many = f"{n} of {counted(total, 'run')} {verb} not sealed yet ({listed(still_open, 3)})"
+            how_many = (
+                f"{n} of {counted(total, 'run')} {verb} not sealed yet ({listed(still_open, 3, longest=_LONGEST)})"
+            )
             return Callout("warning", "Unfinished", f"{how_many}: {whose} numbers may still change.")
         probes = sum(bool(seal.probe_of) for seal in self.seals)
         which = f"All {total} runs" if not probes else f"All {total} runs, {probes} of them probe runs,"
@@ -224,7 +247,7 @@ def model_of(
     progress bar, say.
     """
     study = study.confirmed()
-    part = study.select(lambda entry: entry.status != "damaged")
+    part = study.select(lambda entry: not entry.fault)
     given = {family: dict(own) for family, own in (settings or {}).items()}
     if baseline is not None and part.entries and baseline != analysis_of(part).baseline_name:
         check_baseline(part, baseline)  # a name that nothing has is an error, and not a family passed over
@@ -237,7 +260,8 @@ def model_of(
     if broken:  # one run that cannot be read must not take a whole family with it
         part = part.without(broken)
         diagnosis = measure(part, settings=given, baseline=baseline) if part.entries else Diagnosis(part, {})
-    name = title or str(study.declaration.get("experiment_name") or study.path.resolve().name)
+    part = diagnosis.study  # cells whose runs do not fit together are left out
+    name = title or study.lone_probe or str(study.declaration.get("experiment_name") or study.path.resolve().name)
     return Model(name, part, diagnosis, tuple(_seals(study, diagnosis, broken)), where, given)
 
 
@@ -262,10 +286,10 @@ def _seals(study: Study, diagnosis: Diagnosis, broken: Mapping[str, str]) -> lis
     found = []
     runs = [(one, entry.name) for entry in study.entries for one in (entry, *study.probes_of(entry))]
     for entry, owner in runs:
-        state, problems = diagnosis.seals.get(entry.name, "damaged"), []
+        state, problems = entry.status if entry.fault else diagnosis.seals.get(entry.name, "damaged"), []
         if entry.name in broken:
             problems.append(broken[entry.name])
-        elif state == "damaged":
+        elif entry.fault:
             problems.append(str(entry.progress["error"]))
         if entry.name in broken or state == "tampered":
             problems += [str(problem) for problem in verify(study.path / entry.name).problems]

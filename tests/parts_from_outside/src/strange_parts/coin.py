@@ -10,14 +10,14 @@ from pydantic import BaseModel, ConfigDict
 import waterjar
 from waterjar.diagnose.analysis import Analysis
 from waterjar.lab.data import ImageData
-from waterjar.lab.study.job import Job, Laid
+from waterjar.lab.study.job import Job, RunPlan
 from waterjar.lab.study.kinds import Cost, Run
 from waterjar.lab.study.parts import Data, Resources
 from waterjar.run.faults import parse_settings
 from waterjar.run.identity import identify
 
 TEMPLATE = "kind: coin\ndata: {name: stripes}\nseeds: [0, 1]\nthrows: 4   # epochs\n"
-SHOWN = "heads"
+HEADLINE = "heads"
 
 
 class Config(BaseModel):
@@ -50,13 +50,13 @@ def expand(declaration: Declaration, where: str = "study") -> list[Config]:
     return [Config(data=declaration.data.name, seed=seed, throws=declaration.throws) for seed in declaration.seeds]
 
 
-def lay_out(config: Config, data: ImageData, resources: Resources) -> Laid:
+def plan(config: Config, data: ImageData, resources: Resources) -> RunPlan:
     """A config over the data."""
     run_id = identify(_plain(config), [config.seed], data.fingerprint)[0]
-    return Laid(f"coin-{config.seed}", run_id, images=config.throws * len(data.train_labels), epochs=config.throws)
+    return RunPlan(f"coin-{config.seed}", run_id, images=config.throws * len(data.train_labels), epochs=config.throws)
 
 
-def try_out(configs: Sequence[Config], data: ImageData) -> None:
+def check(configs: Sequence[Config], data: ImageData) -> None:
     """There is nothing that could fail."""
 
 
@@ -79,12 +79,12 @@ def train(
     return path
 
 
-def speed(config: Config) -> tuple[str, str]:
+def pace_key(config: Config) -> tuple[str, str]:
     """All coins are alike."""
     return "coin", ""
 
 
-def shown(path: Path, root: Mapping[str, Any]) -> float | None:
+def headline(path: Path, root: Mapping[str, Any]) -> float | None:
     """Nothing is watched."""
     return None
 
@@ -96,7 +96,7 @@ def rehearse(job: Job, data: ImageData, resources: Resources, run: Run, seconds:
 
 def cost(job: Job, data: ImageData, tried: float) -> Cost:
     """What is left of a run."""
-    return Cost(tried * job.epochs, bytes=20_000, passing=0)
+    return Cost(tried * job.epochs, bytes=20_000, temporary_bytes=0)
 
 
 def _plain(config: Config) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.binary.options import Option, Surroundings
+from waterjar.lab.binary.options import Context, Option
 
 
 class Settings(BaseModel):
@@ -16,8 +16,8 @@ class Settings(BaseModel):
 class Decay(Option):
     """g += strength θ."""
 
-    def __init__(self, settings: Settings, where: Surroundings) -> None:
-        self._strength, self._weights = settings.strength, where.weights
+    def __init__(self, settings: Settings, context: Context) -> None:
+        self._strength, self._weights = settings.strength, context.weights
 
     def regularise(self, gradients: Tensor) -> None:
         """Add the pull to gradients (repeat, param)."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -31,7 +32,6 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
-from rich.console import Console
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -184,7 +184,8 @@ def _digest() -> str:
 @functools.cache
 def _say_once() -> None:
     """Compiling takes seconds in which nothing seems to happen."""
-    Console(stderr=True).print("compiling the kernels of manifold geometry: once, some 20 seconds", style="dim")
+    # Not by rich: its import draws from Python's global generator, and this may be the middle of somebody's training.
+    print("compiling the kernels of manifold geometry: once, some 20 seconds", file=sys.stderr)
 
 
 class _KeyedCache(FunctionCache):

@@ -51,7 +51,7 @@ def dot(basis: Floats, a: int, b: int) -> float:
 
 
 @inner
-def _orthogonalise(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> float:
+def orthogonalise(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> float:
     """EXACT: parts of u_i along the first k of the basis into COLUMN, what is left into its last row; its square."""
     dimension, last = basis.shape[1], basis.shape[0] - 1
     for d in range(dimension):
@@ -68,7 +68,7 @@ def _orthogonalise(table: Floats, i: int, k: int, v: Floats, basis: Floats) -> f
 
 
 @inlined
-def _substitute(k: int, factor: Floats, v: Floats) -> float:
+def substitute(k: int, factor: Floats, v: Floats) -> float:
     """COLUMN = R'^-1 COLUMN, four rows at a time; 1 less its square."""
     rest, whole = 1.0, k - k % 4
     for a in range(0, whole, 4):
@@ -139,14 +139,14 @@ def append(
         rest, least = 0.0, DEPENDENT
         if k < v.shape[1]:
             if mode == EXACT:
-                rest, least = _orthogonalise(table, i, k, v, basis), DEPENDENT_EXACT
+                rest, least = orthogonalise(table, i, k, v, basis), DEPENDENT_EXACT
             else:
                 if mode == GRAM:
                     for a in range(k):
                         v[COLUMN, a] = table[i, U(ids[MEMBERS, a])]
                 else:
                     _products(table, i, k, v, basis)
-                rest = _substitute(k, factor, v)
+                rest = substitute(k, factor, v)
         if rest <= least:
             ids[QUEUE, left] = i
             left += 1
@@ -297,7 +297,7 @@ def correct(k: int, factor: Floats, v: Floats, ids: Integers, g: Floats) -> None
     """One step of iterative refinement: BETA += (R'R)^-1 g of the members. Uses up C and Z."""
     for a in range(k):
         v[COLUMN, a] = g[ids[MEMBERS, a]]
-    _substitute(k, factor, v)
+    substitute(k, factor, v)
     for a in range(k):
         v[C, a] = v[COLUMN, a]
     solve(k, factor, v)

@@ -51,9 +51,8 @@ class Problem(NamedTuple):
 
 
 @allocating
-def workspace(mode: int, points: int, dimension: int, manifolds: int) -> Work:
-    """Allocate for problems of these sizes."""
-    room = min(points, dimension)
+def workspace(mode: int, points: int, dimension: int, manifolds: int, room: int) -> Work:
+    """Allocate for problems of these sizes, and supports of at most `room` points."""
     wide = room + 9 - (room + 8) % 2  # an odd length: rows of the factor start in different sets of the cache
     g, number = np.empty(points), np.empty(1)
     g_coarse, number_coarse = np.empty(points, np.float32), np.empty(1, np.float32)

@@ -302,7 +302,7 @@ def project_many(
     sum |beta|, the KKT residual; and if there is room for it the smallest |beta| or |g| outside of the support
     (`margin`), in `nearest` (draw, manifold) the point with the largest y x . r, and the anchors: see `_anchors`.
     """
-    work = workspace(mode, products.shape[1], t.shape[1], y.shape[1])
+    work = workspace(mode, products.shape[1], t.shape[1], y.shape[1], members.shape[1])
     _project_each(
         mode, table, columns, coarse, products, t, scale, y, owner, offsets, norms, start_count, start, count, members,
         beta, square, size, residual, margin, nearest, weights, active, own, work,

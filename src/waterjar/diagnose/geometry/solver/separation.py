@@ -99,7 +99,7 @@ def _separable(
     for mode in (ROWS, EXACT):  # the second only where the first cannot tell
         if end == STOPPED:
             if mode == EXACT:
-                here, start = workspace(EXACT, points, size, y.size), 0
+                here, start = workspace(EXACT, points, size, y.size, min(points, size)), 0
             of = Problem(mode, rows, columns, none, same, unit, 1.0, positive, owner, offsets)
             k, end = active_set(of, True, False, begin(of, start, here), here)
             k = k if mode == ROWS else 0
@@ -117,7 +117,7 @@ def smallest_separable(
     finds it, with steps from `first` to begin with.
     """
     width, points = z.shape[1], z.shape[2]
-    work = workspace(ROWS, points, width + 2, y.shape[1])
+    work = workspace(ROWS, points, width + 2, y.shape[1], min(points, width + 2))
     room = np.empty((2, points * (width + 2)))
     tests = 0
     for trial in range(z.shape[0]):

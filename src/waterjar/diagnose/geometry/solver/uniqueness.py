@@ -47,7 +47,7 @@ def uniqueness(
 
     limit (draw): see `zero_up_to`.
     """
-    work = workspace(mode, products.shape[1], t.shape[1], y.shape[1])
+    work = workspace(mode, products.shape[1], t.shape[1], y.shape[1], members.shape[1])
     ids, v, g = work.ids, work.v, work.g
     for q in range(count.size):
         k, kind[q] = count[q], ONLY

@@ -1,6 +1,6 @@
 """What a repeat does beside descending its objective, one option a file, found by module name; any number compose.
 
-An option is a module with a pydantic `Settings` and `build(settings, where) -> Option`, or one that only changes the
+An option is a module with a pydantic `Settings` and `build(settings, context) -> Option`, or one that only changes the
 network, with `network_settings(settings)`. Its rule is written once, over (repeat, ...): an engine that trains one
 repeat after the other calls it with one repeat at a time, one that trains all at once with all of them. Randomness is a
 hash of the repeat's seed and the moment, so that neither changes what is drawn.
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary.options._option import Moment, Option, Recalled, Surroundings
+from waterjar.lab.binary.options._option import Context, Option, Position, Recalled
 from waterjar.run.shelf import SHELVES
 
-__all__ = ["SHELF", "Moment", "Option", "Recalled", "Surroundings", "make", "names", "network_settings", "parse"]
+__all__ = ["SHELF", "Context", "Option", "Position", "Recalled", "make", "names", "network_settings", "parse"]
 
 
 SHELF = SHELVES["options"]
@@ -35,7 +35,7 @@ def network_settings(chosen: Sequence[tuple[str, Mapping[str, object]]]) -> dict
     return found
 
 
-def make(chosen: Sequence[tuple[str, Mapping[str, object]]], where: Surroundings) -> list[Option]:
+def make(chosen: Sequence[tuple[str, Mapping[str, object]]], context: Context) -> list[Option]:
     """The chosen options (name, settings), in their order; those that only change the network are not among them."""
     if len({name for name, _ in chosen}) < len(chosen):
         raise WaterjarError(f"options {[name for name, _ in chosen]}: expected each at most once")
@@ -43,5 +43,5 @@ def make(chosen: Sequence[tuple[str, Mapping[str, object]]], where: Surroundings
     for name, settings in chosen:
         module = SHELF.module(name)
         if hasattr(module, "build"):
-            made.append(module.build(parse(name, settings), where))
+            made.append(module.build(parse(name, settings), context))
     return made

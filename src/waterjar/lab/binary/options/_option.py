@@ -18,7 +18,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
+class Context:
     """What an option may look at and change: the repeats that it is told of, and nothing else."""
 
     network: Network
@@ -33,7 +33,7 @@ class Surroundings:
     """Of one image, to say what a memory holds."""
 
 
-class Moment(NamedTuple):
+class Position(NamedTuple):
     """Where the training stands. It is all that a draw may hang on, beside seed and role."""
 
     task: int
@@ -64,20 +64,20 @@ class Option:
         """What it keeps beside the weights, of all repeats."""
         return 0
 
-    def begin_task(self, moment: Moment) -> None:
+    def begin_task(self, at: Position) -> None:
         """Before the first batch of each task, the first task too."""
 
-    def recall(self, count: int, moment: Moment) -> Recalled | None:
+    def recall(self, count: int, at: Position) -> Recalled | None:
         """More samples for a batch of `count`."""
         return None
 
     def regularise(self, gradients: Tensor) -> None:
         """Change gradients (repeat, param) in place, before the optimiser sees them."""
 
-    def after_update(self, activity: Mapping[str, Tensor], moment: Moment) -> None:
+    def after_update(self, activity: Mapping[str, Tensor], at: Position) -> None:
         """After the optimiser: activity is layer -> (repeat, unit), mean |activation| in this batch's forward pass."""
 
-    def offer(self, rows: Whole, labels: Whole, moment: Moment) -> None:
+    def offer(self, rows: Whole, labels: Whole, at: Position) -> None:
         """The batch's own samples (repeat, sample), after the update."""
 
     def state(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from waterjar.lab.binary.networks._units import UnitLayer, unit_layers
-from waterjar.lab.binary.options._option import Moment, Option, Surroundings
+from waterjar.lab.binary.options._option import Context, Option, Position
 from waterjar.lab.binary.options._renewal import renew
 
 
@@ -43,12 +43,12 @@ class Settings(BaseModel):
 class ContinualBackprop(Option):
     """Utility, age (repeat, unit) and the replacements due (repeat,) of each hidden layer."""
 
-    def __init__(self, settings: Settings, where: Surroundings) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         self._settings = settings
-        self._where = where
-        self._layers = unit_layers(where.network, "continual_backprop")
+        self._context = context
+        self._layers = unit_layers(context.network, "continual_backprop")
         self.layers = tuple(layer.stage for layer in self._layers)
-        repeats, device = len(where.seeds), where.weights.values.device
+        repeats, device = len(context.seeds), context.weights.values.device
         self.utility = {one.stage: torch.zeros(repeats, one.units, device=device) for one in self._layers}
         self.age = {name: torch.zeros_like(utility) for name, utility in self.utility.items()}
         # float64: a rate of 1e-5 is added ten thousand times before it makes one
@@ -60,7 +60,7 @@ class ContinualBackprop(Option):
         return sum(tensor.nbytes for kept in (self.utility, self.age, self.due) for tensor in kept.values())
 
     @torch.no_grad()
-    def after_update(self, activity: Mapping[str, Tensor], moment: Moment) -> None:
+    def after_update(self, activity: Mapping[str, Tensor], at: Position) -> None:
         """Algorithm 1, all repeats of a layer at once; renewals one by one, they are rare."""
         for layer in self._layers:
             name = layer.stage
@@ -75,14 +75,14 @@ class ContinualBackprop(Option):
             worst = self.utility[name].masked_fill(~mature, torch.inf).argmin(1)
             for repeat in ripe.nonzero()[:, 0].tolist():
                 unit = worst[repeat : repeat + 1]
-                renew(self._where, layer, repeat, unit, "continual backprop", moment.update)
+                renew(self._context, layer, repeat, unit, "continual backprop", at.update)
                 self.utility[name][repeat, unit] = 0.0
                 self.age[name][repeat, unit] = 0.0
                 self.due[name][repeat] -= 1
 
     def _outgoing(self, layer: UnitLayer) -> Tensor:
         """(repeat, unit): Σ_k |w_ik|."""
-        return layer.fan_out(self._where.weights.views[layer.outgoing]).abs().sum((1, 2, 4))
+        return layer.fan_out(self._context.weights.views[layer.outgoing]).abs().sum((1, 2, 4))
 
     def state(self) -> dict[str, Any]:
         """All of it, copied."""

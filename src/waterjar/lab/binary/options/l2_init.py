@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.binary.options._option import Option, Surroundings
+from waterjar.lab.binary.options._option import Context, Option
 
 
 class Settings(BaseModel):
@@ -27,10 +27,10 @@ class Settings(BaseModel):
 class L2Init(Option):
     """Knows where the weights began."""
 
-    def __init__(self, settings: Settings, where: Surroundings) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         self._strength = settings.strength
-        self._weights = where.weights
-        self._first = where.weights.values.clone()
+        self._weights = context.weights
+        self._first = context.weights.values.clone()
 
     @property
     def buffer_bytes(self) -> int:

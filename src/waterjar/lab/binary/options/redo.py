@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from waterjar.lab.binary.networks._units import unit_layers
-from waterjar.lab.binary.options._option import Moment, Option, Surroundings
+from waterjar.lab.binary.options._option import Context, Option, Position
 from waterjar.lab.binary.options._renewal import renew
 
 
@@ -47,23 +47,23 @@ def dormant(activity: Tensor, threshold: float) -> Tensor:
 class Redo(Option):
     """Keeps nothing: updates are counted by who trains."""
 
-    def __init__(self, settings: Settings, where: Surroundings) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         self._settings = settings
-        self._where = where
-        self._layers = unit_layers(where.network, "redo")
+        self._context = context
+        self._layers = unit_layers(context.network, "redo")
         self.layers = tuple(layer.stage for layer in self._layers)
 
     @torch.no_grad()
-    def after_update(self, activity: Mapping[str, Tensor], moment: Moment) -> None:
+    def after_update(self, activity: Mapping[str, Tensor], at: Position) -> None:
         """Every F updates; `moment.update` counts those before this one."""
-        if (moment.update + 1) % self._settings.every:
+        if (at.update + 1) % self._settings.every:
             return
         for layer in self._layers:
             asleep = dormant(activity[layer.stage], self._settings.threshold)
             for repeat, which in enumerate(asleep):
                 units = which.nonzero()[:, 0]
                 if len(units):
-                    renew(self._where, layer, repeat, units, "redo", moment.update)
+                    renew(self._context, layer, repeat, units, "redo", at.update)
 
 
 build = Redo

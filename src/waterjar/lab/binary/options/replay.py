@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from waterjar.lab.binary.options._option import Moment, Option, Recalled, Surroundings, Whole
+from waterjar.lab.binary.options._option import Context, Option, Position, Recalled, Whole
 from waterjar.lab.counter_hash import hash_words, integers
 
 
@@ -41,37 +41,37 @@ class Settings(BaseModel):
 class Replay(Option):
     """Rows and labels (repeat, place); how many samples each repeat has been offered."""
 
-    def __init__(self, settings: Settings, where: Surroundings) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         self._settings = settings
-        self._where = where
-        self.rows = np.zeros((len(where.seeds), settings.size), dtype=np.int64)
+        self._context = context
+        self.rows = np.zeros((len(context.seeds), settings.size), dtype=np.int64)
         self.labels = np.zeros_like(self.rows)
         self.offered = 0
 
     @property
     def buffer_bytes(self) -> int:
         """Images and labels, full or not."""
-        return int(self.rows.size * (self._where.image_bytes + self.labels.itemsize))
+        return int(self.rows.size * (self._context.image_bytes + self.labels.itemsize))
 
-    def recall(self, count: int, moment: Moment) -> Recalled | None:
+    def recall(self, count: int, at: Position) -> Recalled | None:
         """Different places of the memory: the smallest hashes of (moment, place)."""
         filled = min(self.offered, self._settings.size)
-        if not filled or (self._settings.replay == "later_tasks" and moment.task == 0):
+        if not filled or (self._settings.replay == "later_tasks" and at.task == 0):
             return None
         wanted = min(self._settings.samples or count, filled)
-        seeds = np.array(self._where.seeds, dtype=np.int64)[:, None]
-        words = ("replay", self._where.role, seeds, moment.task, moment.epoch, moment.batch, np.arange(filled)[None])
+        seeds = np.array(self._context.seeds, dtype=np.int64)[:, None]
+        words = ("replay", self._context.role, seeds, at.task, at.epoch, at.batch, np.arange(filled)[None])
         places = np.argpartition(hash_words(*words), wanted - 1, axis=1)[:, :wanted]
         places.sort(axis=1)  # argpartition leaves them in an order of its own
         return Recalled(np.take_along_axis(self.rows, places, 1), np.take_along_axis(self.labels, places, 1))
 
-    def offer(self, rows: Whole, labels: Whole, moment: Moment) -> None:
+    def offer(self, rows: Whole, labels: Whole, at: Position) -> None:
         """Algorithm R; of two samples that draw the same place the later one has it."""
-        if moment.epoch > 0:
+        if at.epoch > 0:
             return
         number = np.arange(self.offered, self.offered + rows.shape[1])
-        for repeat, seed in enumerate(self._where.seeds):
-            drawn = integers(number + 1, "reservoir", self._where.role, seed, number)
+        for repeat, seed in enumerate(self._context.seeds):
+            drawn = integers(number + 1, "reservoir", self._context.role, seed, number)
             places = np.where(number < self._settings.size, number, drawn)
             kept = places < self._settings.size
             self.rows[repeat, places[kept]] = rows[repeat, kept]

@@ -14,7 +14,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.binary.options._option import Moment, Option, Surroundings
+from waterjar.lab.binary.options._option import Context, Option, Position
 from waterjar.lab.counter_hash import hash_words
 
 
@@ -33,26 +33,26 @@ class Settings(BaseModel):
 class ShrinkAndPerturb(Option):
     """Keeps nothing: the noise is a function of seed and moment."""
 
-    def __init__(self, settings: Settings, where: Surroundings) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         self._settings = settings
-        self._where = where
+        self._context = context
 
-    def begin_task(self, moment: Moment) -> None:
+    def begin_task(self, at: Position) -> None:
         """Between tasks: what has not learned anything yet is left alone."""
-        if self._settings.when == "task" and moment.task > 0:
-            self._apply(moment)
+        if self._settings.when == "task" and at.task > 0:
+            self._apply(at)
 
-    def after_update(self, activity: Mapping[str, Tensor], moment: Moment) -> None:
+    def after_update(self, activity: Mapping[str, Tensor], at: Position) -> None:
         """After every update, where asked."""
         if self._settings.when == "step":
-            self._apply(moment)
+            self._apply(at)
 
     @torch.no_grad()
-    def _apply(self, moment: Moment) -> None:
-        values = self._where.weights.values
+    def _apply(self, at: Position) -> None:
+        values = self._context.weights.values
         values.mul_(self._settings.shrink)
-        for row, seed in zip(values, self._where.seeds, strict=True):
-            words = ("shrink and perturb", self._where.role, seed, moment.task, moment.update)
+        for row, seed in zip(values, self._context.seeds, strict=True):
+            words = ("shrink and perturb", self._context.role, seed, at.task, at.update)
             generator = torch.Generator().manual_seed(int(hash_words(*words)))
             noise = torch.empty(row.shape).normal_(generator=generator)
             row.add_(noise.to(row.device), alpha=self._settings.noise)

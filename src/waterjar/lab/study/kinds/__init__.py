@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from waterjar.diagnose.analysis import Analysis
 from waterjar.lab.data import ImageData
-from waterjar.lab.study.job import Job, Laid
+from waterjar.lab.study.job import Job, RunPlan
 from waterjar.lab.study.parts import Data, Resources
 from waterjar.run.shelf import SHELVES
 
@@ -59,14 +59,14 @@ class Cost:
 
     seconds: float
     bytes: int
-    passing: int
+    temporary_bytes: int
     """More bytes, which it takes while it runs and gives back: its last checkpoint."""
 
 
 class Kind(Protocol):
     """What a kind of study can do."""
 
-    SHOWN: str
+    HEADLINE: str
     """What `shown` is, as the head of a column."""
 
     def declare(self, content: Mapping[str, Any], where: str) -> Declared:
@@ -77,11 +77,11 @@ class Kind(Protocol):
         """The configs of its runs, each a pydantic model."""
         ...
 
-    def lay_out(self, config: Any, data: ImageData, resources: Any) -> Laid:
+    def plan(self, config: Any, data: ImageData, resources: Any) -> RunPlan:
         """A config over the data; resources are the declaration's, for what of them changes the numbers."""
         ...
 
-    def try_out(self, configs: Sequence[Any], data: ImageData) -> None:
+    def check(self, configs: Sequence[Any], data: ImageData) -> None:
         """Build what the runs are made of, so that a fault shows before the first of them."""
         ...
 
@@ -91,11 +91,11 @@ class Kind(Protocol):
         """Train a run to its end, from its last checkpoint if there is one."""
         ...
 
-    def speed(self, config: Any) -> tuple[str, str]:
+    def pace_key(self, config: Any) -> tuple[str, str]:
         """What its speed hangs on: the network, and all the rest; runs with the same go at the same pace."""
         ...
 
-    def shown(self, path: Path, root: Mapping[str, Any]) -> float | None:
+    def headline(self, path: Path, root: Mapping[str, Any]) -> float | None:
         """An accuracy to watch a run by, from its last step."""
         ...
 

@@ -210,6 +210,7 @@ def _about(run: Run, sets: list[str], layer: str | None, probes: list[int]) -> d
     root = run.attributes
     found = {key: root[key] for key in ("run_id", "seeds", "tasks", "classes", "data_fingerprint", "storage")}
     found |= {"format": _FORMAT, "eval_sets": sets, "probe_tasks": probes, "layer": layer, "root_hash": run.root_hash}
+    found |= {"annotations": run.annotations.digest} if run.annotations else {}
     if "weights/layer" in run.nodes:
         columns = [run.array(f"weights/{name}") for name in ("layer", "layer_shape")]
         found["parameters"] = [[str(name), str(shape)] for name, shape in zip(*columns, strict=True)]

@@ -7,23 +7,33 @@ from typing import Any
 
 import pandas as pd
 
-from waterjar.view.numbers import shorten
 from waterjar.view.report.blocks import Key
 from waterjar.view.report.charts.theme import QUIET, escape, label_names, layout
 
 
 def bars_panel(
-    rows: pd.DataFrame, names: Sequence[str], keys: Mapping[str, Key], *, title: str, x: str, marks: bool = False
+    rows: pd.DataFrame,
+    names: Sequence[str],
+    keys: Mapping[str, Key],
+    *,
+    title: str,
+    x: str,
+    marks: bool = False,
+    level: tuple[float, str] | None = None,
 ) -> dict[str, Any]:
-    """A plotly figure of rows with name, kind, mean, low, high and n; `marks` are dots, which need no 0."""
+    """A plotly figure of rows with name, kind, mean, low, high and n; `marks` are dots, which need no 0.
+
+    `level` is the place and the colour of an upright line.
+    """
     labels = label_names(names, 20)
     data: list[dict[str, Any]] = []
     kinds = [kind for kind in keys if kind in set(rows["kind"])]
+    beside = len(kinds) if rows["name"].duplicated().any() else 1  # kinds that share a row stand one below the other
     for place, kind in enumerate(kinds):
         own = rows[(rows["kind"] == kind) & rows["mean"].notna()]
         key = keys[kind]
-        shown = escape(shorten(key.label, 40))
-        shift = (place - (len(kinds) - 1) / 2) * (0.22 if marks else 0.7 / len(kinds))
+        shown = escape(key.label)
+        shift = (place - (beside - 1) / 2) * (0.22 if marks else 0.7 / beside) if beside > 1 else 0.0
         at = [names.index(name) + shift for name in own["name"]]
         bars = {
             "type": "data", "symmetric": False, "array": list((own["high"] - own["mean"]).fillna(0.0)),
@@ -47,7 +57,7 @@ def bars_panel(
             trace |= {
                 "type": "bar",
                 "orientation": "h",
-                "width": 0.7 / max(1, len(kinds)),
+                "width": 0.7 / beside,
                 "marker": {"color": key.colour},
             }
         data.append(trace)
@@ -57,4 +67,8 @@ def bars_panel(
         "tickvals": list(range(0, len(names), step)), "ticktext": [labels[name] for name in names[::step]],
         "range": [len(names) - 0.4, -0.6], "fixedrange": True, "showgrid": False,
     }  # fmt: skip
+    if level is not None:
+        where, colour = level
+        ends = {"x0": where, "x1": where, "yref": "paper", "y0": 0, "y1": 1}
+        made["shapes"] = [{"type": "line", "layer": "below", "line": {"color": colour, "width": 1}, **ends}]
     return {"data": data, "layout": made}

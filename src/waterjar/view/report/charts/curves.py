@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from waterjar.view.curves import CUT, panel_limits, stops, task_starts
-from waterjar.view.numbers import shorten
 from waterjar.view.report.blocks import Key
-from waterjar.view.report.charts.theme import boundaries, fade, label_names, layout
+from waterjar.view.report.charts.theme import IN_LEGEND, boundaries, fade, label_names, layout
+from waterjar.view.short_names import short
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ def curves_panel(
             }
         )
     data += [dict(mark) for mark in marks]
-    shapes, notes = boundaries(starts)
+    ends = [x for one in curves for x in one.x if math.isfinite(x)]
+    shapes, notes = boundaries(starts, max(ends, default=None))
     if level is not None:
         line = {"color": "#6B7280", "width": 1, "dash": "dot"}
         shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level, "line": line})
@@ -86,7 +87,7 @@ def curves_panel(
     if limits is not None:
         made["yaxis"]["range"] = list(limits)
     if notes and title:
-        made["margin"]["t"] = 52
+        made["margin"]["t"] = 52 + max(note["yshift"] for note in notes)
     return {"data": data, "layout": made}
 
 
@@ -97,26 +98,26 @@ def _limits(curves: Sequence[Curve]) -> tuple[float, float] | None:
 
 
 def _band(one: Curve, key: Key) -> list[dict[str, Any]]:
-    """A polygon per unbroken stretch: plotly would fill over gaps."""
-    made = []
+    """A polygon per unbroken stretch: plotly would fill over gaps; of a lone point its whisker."""
+    made: list[dict[str, Any]] = []
+    quiet = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "legendgroup": key.group, "showlegend": False}
     stretch: list[tuple[float, float, float]] = []
     for point in [*zip(one.x, one.low, one.high, strict=True), (math.nan,) * 3]:
         if all(map(math.isfinite, point)):
             stretch.append(point)
             continue
-        if len(stretch) > 1:
+        if len(stretch) == 1:
+            x, low, high = stretch[0]
+            made.append({**quiet, "x": [x, x], "y": [low, high], "line": {"width": 1.5, "color": key.colour}})
+        elif stretch:
             made.append(
                 {
-                    "type": "scatter",
-                    "mode": "lines",
+                    **quiet,
                     "x": [x for x, _, _ in stretch] + [x for x, _, _ in reversed(stretch)],
                     "y": [high for _, _, high in stretch] + [low for _, low, _ in reversed(stretch)],
                     "fill": "toself",
                     "fillcolor": fade(key.colour),
                     "line": {"width": 0, "color": fade(key.colour)},
-                    "hoverinfo": "skip",
-                    "legendgroup": key.group,
-                    "showlegend": False,
                 }
             )
         stretch = []
@@ -162,11 +163,13 @@ def early(frame: pd.DataFrame, over: str) -> list[str]:
 
 def last_values(frame: pd.DataFrame, by: str, over: str, most: int = 4) -> str:
     """Where every line ends, in words: what a chart of curves tells readers who cannot see it."""
-    parts = []
+    parts, shown = [], short(frame["cell"].unique(), IN_LEGEND)
     for value, part in list(frame.groupby(by, sort=False))[:most]:
         ends = []
         for cell, rows in part.groupby("cell", sort=False):
             known = rows[rows["mean"].notna()].sort_values(over, kind="stable")
-            ends.append(f"{shorten(str(cell), 40)} {known['mean'].iloc[-1]:.3g}" if len(known) else f"{cell} none")
+            ends.append(
+                f"{shown[str(cell)]} {known['mean'].iloc[-1]:.3g}" if len(known) else f"{shown[str(cell)]} none"
+            )
         parts.append(f"{str(value).replace('_', ' ')}: {', '.join(ends)}")
     return "Last values. " + "; ".join(parts) + "."

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
 from waterjar.view.report.model import Model
-from waterjar.view.style import short
+from waterjar.view.short_names import short
 
 _LONGEST = 40
 """Characters of a learner's name in a sentence."""

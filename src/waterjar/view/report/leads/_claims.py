@@ -12,6 +12,8 @@ from waterjar.view.report.model import Model
 
 FEW = 3
 """Learners up to which each has its own words; of more the ends are named, and the rest is counted."""
+OVER_TASKS = ("forgetting", "average_accuracy")
+"""What learners of tasks in a row are judged by."""
 Write = Callable[[float], str]
 """How a number is written."""
 
@@ -48,6 +50,8 @@ class Difference(NamedTuple):
     p: float
     """Corrected over all that `waterjar compare` tests."""
     significant: bool
+    left_out: str = ""
+    """Of pairs: which seeds count in a mean alone, for the other has no value of them."""
 
     @property
     def sign(self) -> int:
@@ -70,14 +74,34 @@ def differences_of(model: Model, metric: str) -> list[Difference]:
     """Every learner beside its baseline, as `waterjar compare` has them; none where nothing is tested."""
     table, _ = model.compared
     known = {one.cell: one for one in means_of(model, metric)}
+    rows = model.table[(model.table["metric"] == metric) & model.table["value"].notna()]
+    seeds = {str(cell): {int(seed) for seed in part["seed"]} for cell, part in rows.groupby("cell")}
     found = []
     for line in table[table["metric"] == metric].itertuples() if len(table) else ():
         pair = known.get(str(line.group)), known.get(str(line.baseline))
         if line.is_baseline or pair[0] is None or pair[1] is None or not line.n_compared:
             continue
         bounds = line.difference, line.difference_low, line.difference_high
-        found.append(Difference(pair[0], pair[1], *bounds, int(line.n_compared), line.p_corrected, line.significant))
+        lone = left_out(model, *((str(name), seeds.get(str(name), set())) for name in (line.group, line.baseline)))
+        sure_of = int(line.n_compared), line.p_corrected, line.significant
+        found.append(Difference(pair[0], pair[1], *bounds, *sure_of, lone))
     return found
+
+
+def left_out(model: Model, *sides: tuple[str, set[int]]) -> str:
+    """In words, the seeds that one of two learners (name, seeds with a value) has and the other lacks, of pairs."""
+    if not model.diagnosis.analysis.test_settings.paired:
+        return ""
+    (name, own), (base, theirs) = sides
+    alone = [(name, sorted(own - theirs)), (base, sorted(theirs - own))]
+    told = [f"seed{'s' * (len(more) > 1)} {listed(map(str, more))} of {who}" for who, more in alone if more]
+    return f"without {row(told)}, which the other lacks" if told else ""
+
+
+def valueless(model: Model, metric: str) -> list[str]:
+    """Every learner without a value of a metric that others have."""
+    known = {one.cell for one in means_of(model, metric)}
+    return [name for name in model.names.values() if name not in known]
 
 
 def moved(before: Sequence[float], after: Sequence[float], confidence: float) -> tuple[OverSeeds, int]:
@@ -133,7 +157,7 @@ def sure(one: Difference, write: Write = number) -> str:
         said += f", p = {number(one.p)}"
     elif one.n > 1:
         said += ", the same in every seed"
-    return f"{said}, {counted(one.n, 'seed')}"
+    return ", ".join(text for text in (said, counted(one.n, "seed"), one.left_out) if text)
 
 
 def inside(sentence: str) -> str:
@@ -148,10 +172,12 @@ def against(
     lower_is_better: bool,
     plural: tuple[str, str],
     write: Write = number,
+    without: Sequence[str] = (),
 ) -> str:
     """Learners against their baseline in a sentence: (better, worse, equal), such as "forgets less than".
 
-    `plural` says the first two of several learners. Of more than a few the best and the worst are named.
+    `plural` says the first two of several learners. Of more than a few the best and the worst are named, and those
+    `without` a value.
     """
     if not found:
         return ""
@@ -165,8 +191,13 @@ def against(
     ends = sorted(found, key=lambda one: one.own.mean, reverse=not lower_is_better)
     best, worst = (f"{one.own.cell} ({written(one.own, write)}; {sure(one, write)})" for one in (ends[0], ends[-1]))
     base = written(found[0].other, write)
+    means = {one.other.cell: one.other.mean for one in found}
+    ahead = len(means) == 1 and all(better * (found[0].other.mean - one.own.mean) > 0 for one in found)
+    lead = f"{bases} itself has the best mean; of the others the best is" if ahead else "The best of them is"
+    lacking = f" No value: {listed(without, FEW)}." if without else ""
     return (
-        f"Of {len(found)} learners compared with {bases} ({base}), {row(said)}. The best is {best}, the worst {worst}."
+        f"Of {len(found)} learners compared with {bases} ({base}), {row(said)}. {lead} {best}, the worst {worst}."
+        f"{lacking}"
     )
 
 

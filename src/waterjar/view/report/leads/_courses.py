@@ -39,6 +39,22 @@ class Course(NamedTuple):
     values: Floats
     """(seed, snapshot)"""
     epochs: Floats
+    seeds: NDArray[np.bool_]
+    """(repeat,): which repeats of the cell have values at two snapshots, and stand in `values`."""
+    last: NDArray[np.int64]
+    """(seed,): the last snapshot with a value."""
+    layers: int
+    """How many layers were recorded."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether it ends where it began."""
+        return self.begin.mean == self.end.mean
+
+    @property
+    def where(self) -> str:
+        """Its layer in words: "layer fc1" of one, "the last layer (fc2)" of several; empty without layers."""
+        return f"the last layer ({self.layer})" if self.layers > 1 else self.layer and f"layer {self.layer}"
 
 
 class Order(NamedTuple):
@@ -76,18 +92,25 @@ def _course(model: Model, family: str, metric: str, cell: str, one: xr.Dataset) 
     begin, end = (_mean(cell, over_seeds(part, None, level, **bounding)) for part in ends)
     _, sign = moved(ends[0].tolist(), ends[1].tolist(), level)
     half = np.array([_half_way(row, epochs, a, b) for row, a, b in zip(values, *ends, strict=True)])
-    return Course(cell, layer, begin, end, sign, float(np.nanmin(epochs[first])), half, values, epochs)
+    start, layers = float(np.nanmin(epochs[first])), one.sizes.get("layer", 1)
+    return Course(cell, layer, begin, end, sign, start, half, values, epochs, seeds, last, layers)
 
 
 def _last_layer(array: xr.DataArray, one: xr.Dataset) -> tuple[Floats, str]:
     """(repeat, snapshot) of the last layer with a value, and its name."""
     if "layer" not in array.dims:
-        return array.transpose("repeat", "snapshot").values.astype(float), ""
+        return in_layer(array, "").astype(float), ""
     values = array.transpose("layer", "repeat", "snapshot").values.astype(float)
     able = np.flatnonzero(np.isfinite(values).any(axis=(1, 2)))
     if not able.size:
         return np.full(values.shape[1:], np.nan), ""
     return values[able[-1]], str(one["layer"].values[able[-1]])
+
+
+def in_layer(array: xr.DataArray, layer: str) -> NDArray[Any]:
+    """(repeat, snapshot) of a layer by its name, of a metric that has layers."""
+    array = array.sel(layer=layer) if "layer" in array.dims else array
+    return array.transpose("repeat", "snapshot").values
 
 
 def _mean(cell: str, found: OverSeeds) -> Mean:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from waterjar.view.numbers import counted, listed
 from waterjar.view.report.leads._claims import (
     FEW,
+    OVER_TASKS,
     Difference,
     Mean,
     against,
@@ -13,6 +14,7 @@ from waterjar.view.report.leads._claims import (
     means_of,
     row,
     seeds_of,
+    valueless,
     written,
 )
 from waterjar.view.report.leads._learned import learning, nobody_learned
@@ -20,7 +22,7 @@ from waterjar.view.report.model import Model
 
 TITLE = "Forgetting"
 ORDER = 20
-_FORGETTING, _ENDING = "forgetting", "average_accuracy"
+_FORGETTING, _ENDING = OVER_TASKS
 
 
 def sentences(model: Model) -> list[str]:
@@ -56,7 +58,8 @@ def _forgetting(model: Model, unlearned: set[str]) -> str:
     if found:
         words = "forgets less than", "forgets more than", "forgets"
         many = "forget less", "forget more"
-        said = against(found, words, lower_is_better=True, plural=many)
+        without = valueless(model, _FORGETTING)
+        said = against(found, words, lower_is_better=True, plural=many, without=without)
         return f"{said} (Forgetting: {what}, mean over earlier tasks.)"
     return _alone([one for one in means_of(model, _FORGETTING) if one.cell not in unlearned], what)
 
@@ -94,7 +97,8 @@ def _ending(model: Model) -> str:
         ends = ("lower", "higher") if losses else ("higher", "lower")
         words = f"has a {ends[0]} {what} than", f"has a {ends[1]} {what} than", f"has {what}"
         many = f"have a {ends[0]} {what}", f"have a {ends[1]} {what}"
-        said = against(found, words, lower_is_better=losses, plural=many)
+        without = valueless(model, _ENDING)
+        said = against(found, words, lower_is_better=losses, plural=many, without=without)
         return f"{where}, {inside(said)}"
     lines = means_of(model, _ENDING)
     if not lines:

@@ -41,21 +41,23 @@ def _lost(model: Model) -> str:
     told = [_still_there(model, cell, unread[cell], gone[cell]) for cell in shown]
     more = f" So it is in {len(hidden) - len(shown)} more of {len(both)} learners." if len(hidden) > len(shown) else ""
     seeds = seeds_of([unread[cell] for cell in shown])
+    over = ", mean over layers" if model.diagnosis.results["drift"].sizes.get("layer", 1) > 1 else ""
     return (
         "A linear probe is fitted afresh at every snapshot to tell each task's own classes apart, which is easier than "
-        f"what the readout does. {'. '.join(told)} ({seeds}).{more}"
+        f"what the network's own readout does. {'. '.join(told)} ({seeds}{over}).{more}"
     )
 
 
 def _still_there(model: Model, cell: str, unread: Mean, gone: Mean) -> str:
-    lost = f"lost {written(gone)}" if gone.low > 0 else f"is not shown to have lost anything ({written(gone)})"
-    said = f"In {cell} it {lost} on earlier tasks, and the readout {written(unread)} more than it"
+    lost = f"has lost {written(gone)}" if gone.low > 0 else f"is not shown to have lost any ({written(gone)})"
+    said = f"In {cell}, of the accuracy on earlier tasks, the probe {lost}; the readout lost {written(unread)} more"
     ends = _probe_ends(model, cell)
     if ends is None:
         return said
     begin, end, sign = ends
-    verdict = "so that what training left can still be read" if sign > 0 else "so that training may have left nothing"
-    return f"{said}; its accuracy is {written(end)} at the end and was {written(begin)} before any training, {verdict}"
+    higher = "which is higher: what training left can still be read"
+    verdict = higher if sign > 0 else "so it does not show that anything that was learned is left"
+    return f"{said}. The probe reaches {written(end)} at the end and {written(begin)} before any training, {verdict}"
 
 
 def _probe_ends(model: Model, cell: str) -> tuple[Mean, Mean, int] | None:
@@ -91,4 +93,5 @@ def _moved(model: Model) -> str:
     told = row([f"{written(one)} in {one.cell}" for one in ordered])
     ends = f", of {len(lines)} learners the two ends" if len(lines) > FEW else ""
     about = "(CKA: 1 is the same, 0 unrelated)"
-    return f"The last snapshot's similarity to the first {about} is {told} ({seeds_of(lines)}{ends})."
+    over = ", mean over layers" if model.diagnosis.results["drift"].sizes.get("layer", 1) > 1 else ""
+    return f"The last snapshot's similarity to the first {about} is {told} ({seeds_of(lines)}{over}{ends})."

@@ -7,8 +7,11 @@ was measured: epochs to fit fresh random labels, or a fresh network on the same 
 from __future__ import annotations
 
 import numpy as np
+import xarray as xr
 
 from waterjar.diagnose.labelled import reasons_of
+from waterjar.diagnose.over_seeds import over_seeds
+from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.result import NEVER_REACHED
 from waterjar.view.numbers import counted, number
 from waterjar.view.report.leads._claims import FEW, Mean, hundredths, means_of, percent, row, seeds_of, written
@@ -57,23 +60,28 @@ def _dead(model: Model) -> dict[str, str]:
             continue
         n = int(known.sum())
         seeds = f"in {int(dead.sum())} of {counted(n, 'seed')}" if n > 1 else "(one seed)"
-        units = f"{hundredths(float(dormant[dead].mean()))} % of its units are dormant{_was(model, cell, DORMANT)}"
+        over = "Mean over layers: " if one.sizes.get("layer", 1) > 1 else ""
+        units = f"{hundredths(float(dormant[dead].mean()))} % of its units are dormant{_was(model, one, DORMANT)}"
         used = "its features have no rank"
         if np.isfinite(rank[dead]).any():
-            used = f"their effective rank is {number(float(np.nanmean(rank[dead])))}{_was(model, cell, RANK)}"
+            used = f"their effective rank is {number(float(np.nanmean(rank[dead])))}{_was(model, one, RANK)}"
         said[cell] = (
-            f"{cell}: the network is dead at the end {seeds}. {units}, {used}, and its accuracy "
+            f"{cell}: the network is dead at the end {seeds}. {over}{units}, {used}, and its accuracy "
             f"({number(float(own[dead].mean()))}) is that of one constant answer."
         )
     return said
 
 
-def _was(model: Model, cell: str, metric: str) -> str:
-    """In brackets what it was at the first snapshot."""
-    one = course(model, FAMILY, metric, cell)
-    if one is None:
+def _was(model: Model, one: xr.Dataset, metric: str) -> str:
+    """In brackets what it was at the first snapshot, mean over layers as it is at the end."""
+    over = [name for name in one[metric].dims if name not in ("repeat", "snapshot")]
+    values = one[metric].mean(over, skipna=False).transpose("repeat", "snapshot").values.astype(float)
+    known = np.flatnonzero(np.isfinite(values).any(axis=0))
+    if not known.size:
         return ""
-    return f" (was {percent(one.begin) if metric == DORMANT else written(one.begin)})"
+    first = over_seeds(values[:, known[0]], None, model.diagnosis.confidence(FAMILY), **find_metric(metric).bounding)
+    began = Mean("", first.mean, first.low, first.high, first.n)
+    return f" (was {percent(began) if metric == DORMANT else written(began)})"
 
 
 def _inside(model: Model, cells: list[str]) -> list[str]:
@@ -87,7 +95,9 @@ def _inside(model: Model, cells: list[str]) -> list[str]:
         own = {name: lines[cell] for name, lines in found.items() if cell in lines}
         if own:
             words = row([_words(name, one) for name, one in own.items()])
-            said.append(f"In {cell}, {words} ({seeds_of([one.end for one in own.values()])}).{_first(model, own)}")
+            whose = next(iter(own.values()))
+            where = f"{whose.where} of {cell}" if whose.layers > 1 else cell
+            said.append(f"In {where}, {words} ({seeds_of([one.end for one in own.values()])}).{_first(model, own)}")
     return said
 
 
@@ -99,16 +109,16 @@ def _courses(model: Model, metric: str, cells: list[str]) -> dict[str, Course]:
 def _words(name: str, one: Course) -> str:
     """One metric of one learner, from begin to end."""
     start = "at the start" if one.first_epoch == 0 else f"at epoch {one.first_epoch:g}"
-    stays = one.begin.mean == one.end.mean
-    unsure = "" if one.sign or stays or one.end.n == 1 else "; a change that these seeds do not settle"
+    unsure = "" if one.sign or one.stays or one.end.n == 1 else "a change that these seeds do not settle"
     if name == DORMANT:
-        layer = f"the units of layer {one.layer}" if one.layer else "units"
-        return f"{percent(one.end)} of {layer} are dormant at the end ({percent(one.begin)} {start}{unsure})"
+        layer = f"the units of layer {one.layer}" if one.layers == 1 and one.layer else "units"
+        began = f"{percent(one.begin)} {start}" + (unsure and f"; {unsure}")
+        return f"{percent(one.end)} of {layer} are dormant at the end ({began})"
     what = "effective rank" if name == RANK else "the norm of features"
-    if stays:
+    if one.stays:
         return f"{what} stays at {written(one.end)}"
     verb = {1: "rose", -1: "fell", 0: "went"}[one.sign]
-    return f"{what} {verb} from {written(one.begin)} to {written(one.end)}{unsure.replace(';', ',')}"
+    return f"{what} {verb} from {written(one.begin)} to {written(one.end)}" + (unsure and f" ({unsure})")
 
 
 def _first(model: Model, own: dict[str, Course]) -> str:
@@ -135,16 +145,19 @@ def _many(found: dict[str, Course], name: str) -> str:
     if not found:
         return ""
     ordered = sorted(found.values(), key=lambda one: one.end.mean, reverse=name == DORMANT)
-    rose, fell = (sum(one.sign == sign for one in ordered) for sign in (1, -1))
     what = "The share of dormant units" if name == DORMANT else "Effective rank"
+    if any(one.layers > 1 for one in ordered):
+        what += " of the last layer"
     write = percent if name == DORMANT else written
+    if all(one.stays and one.end.mean == ordered[0].end.mean for one in ordered):
+        return f"{what} is {write(ordered[0].end)} in all {len(ordered)} learners, at the start and at the end."
+    still = sum(one.stays for one in ordered)
+    rose, fell = (sum(one.sign == sign for one in ordered if not one.stays) for sign in (1, -1))
+    counts = {"rose": rose, "fell": fell, "is unchanged": still, "is not settled": len(ordered) - rose - fell - still}
+    told = [f"{word} in {n}" for word, n in counts.items() if n]
+    told[0] += f" of {len(ordered)} learners"
     ends = [f"{write(one.end)} ({one.cell}; {write(one.begin)} at the start)" for one in (ordered[0], ordered[-1])]
-    rest = len(ordered) - rose - fell
-    unsettled = f", and is not settled in {rest}" if rest else ""
-    return (
-        f"{what} rose in {rose} of {len(ordered)} learners, fell in {fell}{unsettled}. At the end it reaches from "
-        f"{ends[0]} to {ends[1]}."
-    )
+    return f"{what} {row(told)}. At the end it reaches from {ends[0]} to {ends[1]}."
 
 
 def _able(model: Model) -> list[str]:

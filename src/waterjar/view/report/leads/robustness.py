@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from waterjar.view.figures._collective import at_places, last_places, own_last
+from waterjar.view.figures._collective import at_places, measured, own_last
+from waterjar.view.figures._controls import WORDS, weak_models
 from waterjar.view.numbers import counted, listed, number
 from waterjar.view.report.leads.collective import distrusted, level_words, mean_of, named_cells
 from waterjar.view.report.model import Model
@@ -14,9 +15,7 @@ from waterjar.view.report.model import Model
 TITLE = "Robustness"
 ORDER = 50
 FAMILY = "robustness"
-_COLLECTIVE = "collective"
 _GAINS = {"robustness_gain": "under shifts", "adversarial_gain": "under attack"}
-MODELS = {"collective": "collective", "best_stream": "best stream", "ensemble": "matched ensemble"}
 
 
 def sentences(model: Model) -> list[str]:
@@ -24,47 +23,35 @@ def sentences(model: Model) -> list[str]:
     if FAMILY not in model.diagnosis.results:
         return []
     said = []
-    chances = _chances(model)
+    weak = weak_models(model.diagnosis, measured(model.diagnosis, FAMILY, {}))
     for cell, one in named_cells(model, FAMILY):
-        control = _control(model, one)
+        name = _control(model, one)
+        control, none = WORDS.get(name, name), weak.get(cell, {})
         lines = {gain: mean_of(model, gain, cell) for gain in _GAINS}
         known = {gain: line for gain, line in lines.items() if line is not None}
-        at_chance = _at_chance(one, chances.get(cell, np.nan))
-        if known and at_chance:
-            said.append(f"{cell} {at_chance}: whether it is more robust than the {control} cannot be told.")
-            continue
-        said += [_sentence(model, one, cell, gain, _GAINS[gain], control, line) for gain, line in known.items()]
+        if known and (own := none.get(_looked_at(model, one))):
+            said.append(f"{cell} {own}: whether it is more robust than the {control} cannot be told.")
+        elif known and name in none:
+            said.append(
+                f"Whether {cell} is more robust than the {control} cannot be told: the {control} {none[name]}, and "
+                "such a control is none."
+            )
+        else:
+            said += [_sentence(model, one, cell, gain, _GAINS[gain], control, line) for gain, line in known.items()]
     return said
 
 
-def _chances(model: Model) -> dict[str, float]:
-    """Cell -> accuracy of one constant answer, the highest of its seeds; of collectives whose labels were recorded."""
-    if _COLLECTIVE not in model.diagnosis.results:
-        return {}
-    found = {cell: at_places(one, "chance", last_places(one))[0] for cell, one in named_cells(model, _COLLECTIVE)}
-    return {cell: float(np.nanmax(values)) for cell, values in found.items() if np.isfinite(values).any()}
-
-
-def _at_chance(one: Any, chance: float) -> str:
-    """What is wrong with a model that is not surely above one constant answer in some seed; empty where it is above."""
-    if np.isnan(chance) or "model_clean_accuracy" not in one or not one.sizes.get("model"):
-        return ""
-    own = one.isel(model=0)
-    clean, low = (at_places(own, f"model_clean_accuracy{end}", own_last(own, "model_clean_accuracy"))[0]
-                  for end in ("", "_low"))  # fmt: skip
-    surely = np.where(np.isnan(low), clean, low) if len(low) else clean
-    if not (surely <= chance).any():
-        return ""
-    worst = float(clean[np.nanargmin(surely)])
-    return f"is not surely above one constant answer (accuracy {number(worst)}, chance {number(chance)})"
+def _looked_at(model: Model, one: Any) -> str:
+    """The name of the model that is held against the control, as it was set, or the first; empty for none."""
+    usual = str(one["model"].values[0]) if one.sizes.get("model") else ""
+    return str(model.diagnosis.settings(FAMILY).get("model") or usual)
 
 
 def _control(model: Model, one: Any) -> str:
-    """The model that gains are over, as it was set, or as it is chosen."""
+    """The name of the model that gains are over, as it was set, or as it is chosen."""
     others = [str(name) for name in one["other_model"].values] if "other_model" in one.coords else []
     usual = next((name for name in ("ensemble", "best_stream", *others) if name in others), "control")
-    name = str(model.diagnosis.settings(FAMILY).get("control") or usual)
-    return MODELS.get(name, name)
+    return str(model.diagnosis.settings(FAMILY).get("control") or usual)
 
 
 def _sentence(model: Model, one: Any, cell: str, gain: str, where: str, control: str, line: Any) -> str:

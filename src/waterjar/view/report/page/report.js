@@ -107,13 +107,12 @@
     const svg = [`<text x="4" y="20" font-size="15" font-weight="600">${words(payload.charts[name].title)}</text>`, ...parts];
     let at = 4;
     if (keys.length > 1) {
-      const dashes = { dash: "6 3", dot: "2 3", dashdot: "6 3 2 3", longdash: "10 3", longdashdot: "10 3 2 3" };
       for (const [group, label, colour, dash] of keys) {
         if (off.has(group)) continue;
         const wide = 36 + 7 * label.length;
         if (at > 4 && at + wide > width) { at = 4; y += 18; }
         const shown = dark.matches ? payload.dark[colour] || colour : colour;
-        svg.push(`<line x1="${at}" x2="${at + 22}" y1="${y + 6}" y2="${y + 6}" stroke="${shown}" stroke-width="3" stroke-dasharray="${dashes[dash] || "none"}"/>`);
+        svg.push(`<line x1="${at}" x2="${at + 22}" y1="${y + 6}" y2="${y + 6}" stroke="${shown}" stroke-width="3" stroke-dasharray="${dash}"/>`);
         svg.push(`<text x="${at + 28}" y="${y + 10}" font-size="12">${words(label)}</text>`);
         at += wide;
       }

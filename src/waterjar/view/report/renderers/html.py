@@ -11,7 +11,7 @@ from waterjar.errors import missing_extra
 from waterjar.run.shown import json_text, visible, visible_lines
 from waterjar.view.numbers import shorten
 from waterjar.view.report import blocks as b
-from waterjar.view.report.charts.theme import dark_colours
+from waterjar.view.report.charts.theme import dark_colours, dash_array
 from waterjar.view.report.tables import alternative, csv_text
 
 LONG = 120
@@ -34,6 +34,7 @@ def render(report: b.Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters["short"] = shorten
+    environment.filters["dash_array"] = dash_array
     environment.globals |= {
         "kind": lambda block: type(block).__name__.lower(),
         "alternative": alternative,
@@ -45,7 +46,7 @@ def render(report: b.Report) -> str:
     payload = {
         "charts": {chart.name: {"title": chart.title, "panels": list(chart.panels)} for chart in charts},
         "keys": {
-            chart.name: [[key.group, shorten(visible(key.label), 60), key.colour, key.dash] for key in chart.keys]
+            chart.name: [[key.group, visible(key.label), key.colour, dash_array(key.dash)] for key in chart.keys]
             for chart in charts
         },
         "csv": {one.name: csv_text(one.frame) for one in shown},

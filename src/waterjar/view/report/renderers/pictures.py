@@ -10,6 +10,7 @@ from waterjar.errors import WaterjarError
 from waterjar.run.disk import write_files
 from waterjar.view import figures
 from waterjar.view.report.blocks import Chart, Report
+from waterjar.view.report.charts.theme import as_drawn
 from waterjar.view.style import picture
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def draw(report: Report, chart: Chart) -> Figure | None:
 
 def caption_of(chart: Chart) -> str:
     """How to read the figure, which differs from the page's chart in colours and hatches."""
-    return figures.describe(chart.figure).caption if chart.figure else chart.caption
+    return as_drawn(figures.describe(chart.figure).caption, chart.panels) if chart.figure else chart.caption
 
 
 def write_with_pictures(

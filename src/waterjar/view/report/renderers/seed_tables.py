@@ -18,6 +18,7 @@ ENTROPY_BANDS = (
     (math.inf, "high: diffuse routing, weak selection"),
 )
 """The same of routing entropy over log K: the seed's 0.5 and 1.5 are these shares of the 2.0 at which it alarms."""
+Bands = tuple[tuple[float, str], ...]
 TARGETS = {
     "MNIST": (99.0, 99.5, 99.8),
     "FashionMNIST": (90.0, 94.0, 96.0),
@@ -26,6 +27,24 @@ TARGETS = {
     "ImageNet": (75.0, 87.0, 91.0),
 }
 """Data set -> baseline, target, state of the art in %, as the seed document has them."""
+
+
+def band(bands: Bands, value: float, low: float, high: float) -> str:
+    """The band in which an interval lies; else between which it does, since they are not told apart.
+
+    A number whose interval is NaN is read alone, and it is said.
+
+    >>> band(RHO_BANDS, 1.1, 1.05, 1.15)
+    'marginal improvement (ensemble-like)'
+    """
+    if math.isnan(low) or math.isnan(high):
+        return f"{_band(bands, value)}, by its value alone: there is no interval"
+    first, last = _band(bands, low), _band(bands, high)
+    return first if first == last else f"bands not told apart by its interval, from “{first}” to “{last}”"
+
+
+def _band(bands: Bands, value: float) -> str:
+    return next(words for end, words in bands if value < end or value == end >= 10.0)
 
 
 def grid(columns: tuple[str, ...], rows: list[Any]) -> str:

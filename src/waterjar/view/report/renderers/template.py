@@ -34,7 +34,7 @@ from waterjar.view.numbers import listed, no_width, number
 from waterjar.view.report import blocks as b
 from waterjar.view.report.leads.collective import distrusted, weak_heads
 from waterjar.view.report.renderers.markdown import escape
-from waterjar.view.report.renderers.seed_tables import ENTROPY_BANDS, RHO_BANDS, grid, tables
+from waterjar.view.report.renderers.seed_tables import ENTROPY_BANDS, RHO_BANDS, band, grid, tables
 from waterjar.view.results import by_cell, dataset_name
 
 _SHIFTS = {"Gaussian Noise": "gaussian_noise", "Contrast": "contrast", "Blur": "blur", "Rotation": "rotation"}
@@ -85,6 +85,8 @@ def render(report: b.Report) -> str:
     sizes, unlabelled = _recorded(diagnosis)
     data = dataset_name(diagnosis.study) or "unnamed data"
     parts = [f"# {escape(report.title)}", escape(report.lead)]
+    parts += [f"Nothing is shown of what was recorded twice: {escape(why)}." for _, why in diagnosis.study.left_out]
+    parts += [f"Numbers of two networks stand side by side: {escape(why)}." for why in diagnosis.study.other_models]
     for cell, one in by_cell(measured(diagnosis, "collective", {})):
         level = diagnosis.confidence("collective")
         shown = Collective(one, robust.get(cell), sizes.get(cell, []), level, unlabelled=cell in unlabelled)
@@ -176,8 +178,7 @@ class Collective:
             own = at_places(self.one, name, self.places)[0]
             text = f"infinite in {int(np.isinf(own).sum())} of {len(own)} seeds: the best stream is never right there"
             return text + caveat
-        band = next(words for end, words in RHO_BANDS if line["mean"] < end or line["mean"] == end >= 10.0)
-        return f"{_plain(line)}: {band}{caveat}"
+        return f"{_plain(line)}: {band(RHO_BANDS, line['mean'], line['low'], line['high'])}{caveat}"
 
     def size(self) -> str:
         """How many parameters, in millions."""
@@ -275,8 +276,8 @@ class Collective:
         entropy = self.beside("routing_entropy")
         share = estimates(self.one, "routing_entropy_normalised", self.places).iloc[0]
         if np.isfinite(share["mean"]):
-            band = next(words for end, words in ENTROPY_BANDS if share["mean"] < end)
-            entropy += f"; over log K {number(share['mean'])}: {band} (low entropy may be collapse, too)"
+            words = band(ENTROPY_BANDS, share["mean"], share["low"], share["high"])
+            entropy += f"; over log K {_plain(share)}: {words} (low entropy may be collapse, too)"
         return [
             ("Fingerprint Diversity", self.beside("fingerprint_diversity") + self.target()),
             ("Anchor Utilization Entropy", self.beside("anchor_entropy", " of its maximum")),

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.registry import Metric, find_family
-from waterjar.run.schema import REASONS
+from waterjar.diagnose.registry import find_family
 from waterjar.view import figures
 from waterjar.view.figures._collective import last_places
 from waterjar.view.figures.contributions import BARS, PAIRS
-from waterjar.view.figures.emergence import COURSE, RATIO
-from waterjar.view.numbers import estimate, label, listed, long_label, number, one_line, size_of
+from waterjar.view.figures.emergence import COURSE, RATIO, ratio_axis
+from waterjar.view.numbers import counted, estimate, listed, long_label, no_width, number
 from waterjar.view.report.blocks import Block, Callout, Chart, Heading, Items, Key, Table, Text
 from waterjar.view.report.charts.bars import bars_panel
 from waterjar.view.report.charts.curves import curve, curves_panel
 from waterjar.view.report.charts.matrix import matrix_panel
-from waterjar.view.report.charts.theme import QUIET, keys_of, label_names, layout
+from waterjar.view.report.charts.theme import keys_of, label_names
+from waterjar.view.report.inside import inside, stream_keys
 from waterjar.view.report.leads.collective import (
     ALL_FEATURES,
     CONTROLS,
@@ -40,15 +40,8 @@ from waterjar.view.style import COLOURS
 TITLE = "Collectives"
 ORDER = 25
 FAMILY = "collective"
-_FEW = 7
-"""Streams with a colour each; more of them are drawn alike."""
-_INSIDE = (
-    "routing_entropy", "route_information", "load_imbalance", "routing_overlap", "anchor_utilisation", "anchor_entropy",
-    "dead_anchors", "fingerprint_diversity", "disagreement",
-)  # fmt: skip
-"""What untrained networks have a value of, too."""
-_LOG_FROM = 5.0
 _BESIDE = ("error_reduction", "ensemble_improvement_rate", "disagreement_error_ratio")
+_MADE = "ρ among others and alone, its rise and plateau, error reduction, EIR and DER"
 _SHORT = {
     "emergence_ratio": "ρ, streams among others",
     "emergence_ratio_isolated": "ρ, streams alone",
@@ -66,9 +59,16 @@ def blocks(model: Model) -> list[Block]:
     flags = warnings(judged(model))
     made: list[Block] = [Callout("warning", "Heads that are no control", text) for text in flags]
     made += [Text(text) for text in said[len(flags) :]]
-    made += [*_emergence(model), *_controls(model), *_streams(model), *_contributions(model), *_inside(model)]
-    made += metric_table(model, FAMILY, "All metrics of collectives at the end of training")
+    made += [*_emergence(model), *_controls(model), *_streams(model), *_contributions(model), *inside(model)]
+    made += metric_table(model, FAMILY, "All metrics of collectives at the end of training", caption=_caption(model))
     return [*made, *_remarks(model)]
+
+
+def _caption(model: Model) -> str:
+    """Below the table of all metrics, which has numbers that are set aside elsewhere."""
+    weak = [one.cell for one in judged(model) if one.weak]
+    aside = f" Of {listed(weak)} all that is made of streams' own heads is set aside: {_MADE}." if weak else ""
+    return f"↑ higher is better, ↓ lower.{aside}"
 
 
 def _emergence(model: Model) -> list[Block]:
@@ -78,7 +78,7 @@ def _emergence(model: Model) -> list[Block]:
     about = figures.describe("emergence")
     panels: list[dict[str, Any]] = []
     streams = list(dict.fromkeys(frame.loc[frame["kind"] == "stream", "what"]))
-    keys = _stream_keys(streams)
+    keys = stream_keys(streams)
     ratios = {name: Key(f"r{i}", _SHORT[name], COLOURS[(6, 5, 1, 3)[i]], key.dash, key.symbol)
               for i, (name, key) in enumerate(keys_of(_SHOWN).items())}  # fmt: skip
     for cell, part in frame.groupby("cell", sort=False):
@@ -91,8 +91,8 @@ def _emergence(model: Model) -> list[Block]:
         own = part[(part["panel"] == RATIO) & np.isfinite(part["mean"])]
         lines = [curve(rows, str(what), "total_epoch") for what, rows in own.groupby("what", sort=False)]
         panels.append(curves_panel(lines, ratios, title=f"{name}: ρ ↑", x="total epoch", level=1.0))
-        if own["mean"].max() > _LOG_FROM:
-            panels[-1]["layout"]["yaxis"]["type"] = "log"
+        if len(own):
+            _ratio_axis(panels[-1], own["mean"])
     shown = dict.fromkeys([*_legend(keys, streams), *(ratios[r] for r in ratios if (frame["what"] == r).any())])
     caption = (
         "Accuracy of the collective and of each stream (dotted: one constant answer), and ρ, accuracy of the "
@@ -105,15 +105,15 @@ def _emergence(model: Model) -> list[Block]:
     ]  # fmt: skip
 
 
-def _stream_keys(streams: list[str]) -> dict[str, Key]:
-    """The collective in blue, streams in other colours; many of them in grey."""
-    found = {"collective": Key("c", "collective", COLOURS[0], symbol="circle")}
-    for i, (name, key) in enumerate(keys_of(["", *streams]).items()):
-        if name and len(streams) > _FEW:
-            found[name] = Key("s", f"each of {len(streams)} streams", QUIET, "solid", "circle")
-        elif name:
-            found[name] = Key(f"s{i}", name, key.colour, key.dash if i % 4 else "dash", key.symbol)
-    return found
+def _ratio_axis(panel: dict[str, Any], ratios: pd.Series) -> None:
+    """The axis of a panel of ratios as the figure has it; bands that leave it are cut, also at 0 on a log scale."""
+    low, high, ticks = ratio_axis(ratios)
+    axis = panel["layout"]["yaxis"]
+    axis["range"] = [low, high]
+    if ticks:
+        axis |= {"type": "log", "range": [math.log10(low), math.log10(high)], "tickvals": ticks}
+        for trace in panel["data"]:
+            trace["y"] = [max(value, low) for value in trace["y"]]
 
 
 def _legend(keys: dict[str, Key], streams: list[str]) -> list[Key]:
@@ -168,11 +168,11 @@ def _over_seeds(model: Model, name: str, one: Judged) -> str:
     if line is None:
         return "–"
     text = estimate(line["mean"], line["low"], line["high"], int(line["n"]))
-    return f"{text}; set aside" if one.weak and name == "error_reduction" else text
+    return f"{text}; set aside" if one.weak else text
 
 
 _COLUMNS = {
-    "individual_accuracy": "among the others ↑",
+    "individual_accuracy": "among others ↑",
     "individual_accuracy_isolated": "alone ↑",
     "individual_accuracy_probe": "linear probe ↑",
     "nll_individual": "NLL (nat) ↓",
@@ -181,7 +181,7 @@ _COLUMNS = {
 
 
 def _streams(model: Model) -> list[Block]:
-    parts, rows = [], []
+    parts, found = [], []
     for cell, one in named_cells(model, FAMILY):
         names = [str(name) for name in one["stream"].values]
         tables = {name: end_estimates(one, name, "stream") for name in _COLUMNS if name in one}
@@ -191,8 +191,7 @@ def _streams(model: Model) -> list[Block]:
             lines = {key: table.iloc[i] for key, table in tables.items()}
             if all(line["n"] == 0 for line in lines.values()):
                 continue  # a stream of another cell
-            texts = [_cell(lines[key]) for key in _COLUMNS if key in lines]
-            rows.append((cell, name, *texts, (weak[i] or "above chance") if known[i] else "–"))
+            found.append((cell, name, list(lines.values()), (weak[i] or "above chance") if known[i] else "–"))
             parts += [
                 {
                     "cell": cell,
@@ -202,24 +201,28 @@ def _streams(model: Model) -> list[Block]:
                 }
                 for key, line in lines.items()
             ]
-    if not rows:
+    if not found:
         return []
     columns = ("learner", "stream", *(words for key, words in _COLUMNS.items() if key in tables), "its head")
+    counts = {part["n"] for part in parts} - {0}
+    alike = counted(int(next(iter(counts))), "seed") if len(counts) == 1 else ""
+    rows = [(cell, name, *(_cell(line, with_n=not alike) for line in lines), flag) for cell, name, lines, flag in found]
     caption = (
-        f"Accuracy of each stream at the end, mean over seeds with its {level_words(model, FAMILY)} interval: its own "
-        "head among the other streams, with no other stream around, and a linear probe trained on its features. Not "
-        "above chance: the head is not surely above one constant answer. Far below its probe: it is less than half as "
-        "far above one constant answer, intervals apart."
+        f"Accuracy of each stream at the end, mean over {alike or 'seeds'} with its {level_words(model, FAMILY)} "
+        "interval (over seeds; of one seed over samples): its own head among the other streams, with no other stream "
+        "around, and a linear probe trained on its features. Not above chance: the head is not surely above one "
+        "constant answer. Far below its probe: it is less than half as far above one constant answer, intervals apart."
     )
     numeric = tuple(range(2, len(columns) - 1))
     return [Table("streams", "Streams", columns, tuple(rows), pd.DataFrame(parts), caption, numeric)]
 
 
-def _cell(line: Any) -> str:
+def _cell(line: Any, *, with_n: bool) -> str:
     if np.isnan(line["mean"]):
         return str(line["reason"]) or "–"
     low, high = (line["low"], line["high"]) if line["bounds"] else (np.nan, np.nan)
-    return estimate(line["mean"], low, high, int(line["n"]))
+    seeds = with_n or no_width(low, high, 1.0)
+    return estimate(line["mean"], low, high, int(line["n"]) if seeds else None)
 
 
 def _contributions(model: Model) -> list[Block]:
@@ -268,116 +271,6 @@ def _interactions(square: pd.DataFrame, title: str, reach: float) -> dict[str, A
         texts=texts if len(names) <= 8 else None, hover=hover,
         limits=(-reach, reach), diverging=True, height=130 + 40 * min(len(names), 12),
     )  # fmt: skip
-
-
-def _inside(model: Model) -> list[Block]:
-    """Routing, fingerprints and anchors, each beside its value before training."""
-    known = find_family(FAMILY).metrics
-    rows, numbers = [], []
-    for metric in (known[name] for name in _INSIDE if name in known):
-        texts = []
-        for cell, one in named_cells(model, FAMILY):
-            end = mean_of(model, metric.name, cell)
-            first, why = _initial(one, metric)
-            if end is None:
-                texts.append("–")
-                continue
-            text = one_line(estimate(end["mean"], end["low"], end["high"], int(end["n"]), scale=size_of(metric)))
-            texts.append(f"{text}\n{'before training ' + number(first) if np.isfinite(first) else why}")
-            numbers.append((cell, metric.name, end["mean"], end["low"], end["high"], int(end["n"]), first))
-        if any(text != "–" for text in texts):
-            rows.append((label(metric), *texts))
-    if not rows:
-        return []
-    columns = ["cell", "metric", "mean", "low", "high", "n", "initial"]
-    caption = (
-        f"Mean over seeds at the end with its {level_words(model, FAMILY)} interval, and below it the mean before any "
-        "training (epoch 0): "
-        "random fingerprints are diverse, and untrained affinities even, so that a value says something only "
-        "beside that one."
-    )
-    names = tuple(cell for cell, _ in named_cells(model, FAMILY))
-    table = Table("collective_inside", "Routing, fingerprints, anchors: at the end and before training",
-                  ("metric", *names), tuple(rows), pd.DataFrame(numbers, columns=columns), caption,
-                  tuple(range(1, len(names) + 1)))  # fmt: skip
-    return [table, *_routing(model), *_fingerprints(model)]
-
-
-def _initial(one: Any, metric: Metric) -> tuple[float, str]:
-    """The mean before training, or why there is none."""
-    name = f"{metric.name}_initial"
-    values = one[name].values.astype(float) if name in one else np.full(1, np.nan)
-    if np.isfinite(values).any():
-        return float(np.nanmean(values)), ""
-    codes = reasons_of(one, name).values if name in one else np.ones(1, np.uint8)
-    return np.nan, f"before training: {REASONS[int(codes.max())]}"
-
-
-_MOST_PANELS = 12
-
-
-def _routing(model: Model) -> list[Block]:
-    frame = model.figure_data("routing")
-    if frame.empty:
-        return []
-    about = figures.describe("routing")
-    highest = float(np.nanmax(frame["mean"])) if frame["mean"].notna().any() else 1.0
-    groups = list(frame.groupby(["cell", "stream"], sort=False))
-    panels = []
-    for (cell, stream), part in groups[:_MOST_PANELS]:
-        square = part.pivot(index="slot", columns="route", values="mean").to_numpy(float)
-        names = label_names([f"{cell}: {stream}" if cell else str(stream)])
-        columns, rows = ([str(i) for i in range(n)] for n in reversed(square.shape))
-        panels.append(
-            matrix_panel(square.tolist(), columns, rows, title=next(iter(names.values())), x="route", y="slot",
-                         limits=(0.0, highest), bar="mean weight", height=230)
-        )  # fmt: skip
-    left = len(groups) - len(panels)
-    more = (
-        f" The first {_MOST_PANELS} of {len(groups)} are shown; the data, and waterjar plot, have all." if left else ""
-    )
-    caption = (
-        "Weight of every route (across) of every slot (down), a panel per stream, mean over the scored samples and "
-        "over seeds. The mean over samples hides how far single ones differ: routing entropy tells that."
-    )
-    alt = f"Mean routing weights of {len(groups)} streams, the largest {number(highest)}."
-    return [Chart("routing", about.title, tuple(panels), frame, caption + more, alt, figure="routing")]
-
-
-def _fingerprints(model: Model) -> list[Block]:
-    frame = model.figure_data("fingerprint_map")
-    if frame.empty or frame["share_x"].isna().all():
-        return []
-    about = figures.describe("fingerprint_map")
-    keys = _stream_keys(list(dict.fromkeys(frame["stream"])))
-    panels = [_map(str(cell), part, keys) for cell, part in frame.groupby("cell", sort=False)]
-    shares = [f"{cell or 'this run'} {100 * (part['share_x'].iloc[0] + part['share_y'].iloc[0]):.0f} %"
-              for cell, part in frame.groupby("cell", sort=False)]  # fmt: skip
-    alt = f"A point per stream on two principal components, which hold of the variance: {listed(shares)}."
-    legend = tuple(dict.fromkeys(key for name, key in keys.items() if name != "collective"))
-    return [Chart("fingerprint_map", about.title, tuple(panels), frame, about.caption, alt, legend,
-                  figure="fingerprint_map")]  # fmt: skip
-
-
-def _map(cell: str, part: pd.DataFrame, keys: dict[str, Key]) -> dict[str, Any]:
-    labels = label_names(dict.fromkeys(part["stream"]))
-    data: list[dict[str, Any]] = []
-    for stream, rows in part.groupby("stream", sort=False):
-        ends = rows.sort_values("at", ascending=False)  # start before end
-        key = keys[str(stream)]
-        data.append({
-            "type": "scatter", "mode": "lines+markers", "x": list(ends["x"]), "y": list(ends["y"]),
-            "line": {"color": key.colour, "width": 1},
-            "marker": {
-                "color": key.colour, "size": [6, 11][-len(ends):], "symbol": ["circle-open", key.symbol][-len(ends):],
-            },
-            "text": list(ends["at"]), "legendgroup": key.group, "name": labels[str(stream)],
-            "hovertemplate": f"%{{text}}: %{{x:.3g}}, %{{y:.3g}}<extra>{labels[str(stream)]}</extra>",
-        })  # fmt: skip
-    first = part.iloc[0]
-    shares = [f"component {i} ({100 * first[f'share_{c}']:.0f} %)" for i, c in enumerate("xy", 1)]
-    title = label_names([f"{cell or 'this run'}, seed {first['seed']}"])
-    return {"data": data, "layout": layout(title=next(iter(title.values())), x=shares[0], y=shares[1], height=320)}
 
 
 def _remarks(model: Model) -> list[Block]:

@@ -16,6 +16,10 @@ from waterjar.view.report.model import Model
 
 TITLE = "Forgetting and transfer"
 ORDER = 40
+_IN_TICK = 14
+"""Characters of a task's name beside the matrix."""
+_WITH_NUMBERS = 8
+"""Tasks up to which one of several matrices has room for numbers in its squares; pointing at one tells it always."""
 _TABLE = (
     "average_accuracy", "learning_accuracy", "average_anytime_accuracy", "forgetting", "backward_transfer",
     "remembering",
@@ -35,7 +39,7 @@ def blocks(model: Model) -> list[Block]:
         return table
     about = figures.describe("task_matrix")
     labels = label_names(frame["cell"].unique())
-    panels = [_panel(part, labels[str(cell)]) for cell, part in frame.groupby("cell", sort=False)]
+    panels = [_panel(part, labels[str(cell)], len(labels)) for cell, part in frame.groupby("cell", sort=False)]
     return [
         Chart(
             name="task_matrix",
@@ -57,14 +61,16 @@ def _notes(model: Model) -> list[Block]:
     return [Text("About tasks and chance:"), Items(tuple(said))] if said else []
 
 
-def _panel(part: pd.DataFrame, title: str) -> dict[str, Any]:
+def _panel(part: pd.DataFrame, title: str, panels: int) -> dict[str, Any]:
     trained, evaluated = (list(dict.fromkeys(part[column])) for column in ("train_task", "eval_task"))
     cells = {(line.eval_task, line.train_task): line for line in part.itertuples()}
+    names = label_names([*trained, *evaluated], _IN_TICK)
+    digits = 3 if panels < 3 or len(trained) <= 5 else 2
     values, texts, hover = [], [], []
     for row in evaluated:
         found = [cells.get((row, column)) for column in trained]
         values.append([float("nan") if one is None else float(one.mean) for one in found])
-        texts.append(["–" if one is None or one.mean != one.mean else f"{one.mean:.3f}" for one in found])
+        texts.append(["–" if one is None or one.mean != one.mean else f"{one.mean:.{digits}f}" for one in found])
         hover.append(
             [
                 "no value" if one is None else one_line(estimate(one.mean, one.low, one.high, one.n, scale=1.0))
@@ -73,15 +79,16 @@ def _panel(part: pd.DataFrame, title: str) -> dict[str, Any]:
         )
     return matrix_panel(
         values,
-        [str(name) for name in trained],
-        [str(name) for name in evaluated],
+        [names[name] for name in trained],
+        [names[name] for name in evaluated],
         title=title,
         x="after training on",
         y="accuracy ↑ on",
-        texts=texts,
+        texts=texts if panels < 3 or len(trained) <= _WITH_NUMBERS else None,
         hover=hover,
         limits=(0.0, 1.0),
-        height=120 + 40 * len(evaluated),
+        height=120 + 40 * len(evaluated) + 6 * max(0, max(len(names[name]) for name in trained) - 6),
+        escaped=True,
     )
 
 

@@ -7,12 +7,17 @@ import pandas as pd
 from waterjar.view import figures
 from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.matrix import matrix_panel
-from waterjar.view.report.charts.theme import label_names
+from waterjar.view.report.charts.theme import as_drawn, label_names
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 
 TITLE = "Drift of representations"
 ORDER = 70
+_CAPTION = (
+    "Every snapshot against every other, by linear CKA, mean over repeats: dark is alike (1), pale unlike (0). Dark "
+    "squares along the diagonal are stretches in which the representation stays what it is. Red dashed lines part the "
+    "tasks. Empty: no value."
+)
 
 
 def blocks(model: Model) -> list[Block]:
@@ -32,9 +37,7 @@ def blocks(model: Model) -> list[Block]:
                 title=about.title + (f", layer {layers[0]}" if layers else ""),
                 panels=tuple(panels),
                 frame=frame,
-                caption="Every snapshot against every other, by linear CKA, mean over repeats: dark is alike (1), pale "
-                "unlike (0). Dark squares along the diagonal are stretches in which the representation stays what it "
-                "is; red dashed lines part the tasks. Empty: no value.",
+                caption=as_drawn(_CAPTION, panels),
                 alt=_alt(frame),
                 figure="drift_matrix",
             )

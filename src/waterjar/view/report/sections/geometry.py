@@ -9,6 +9,7 @@ from waterjar.view import figures
 from waterjar.view.numbers import panel_title
 from waterjar.view.report.blocks import Block, Chart, Heading, Items
 from waterjar.view.report.charts.curves import curve, early, last_values, panels_over
+from waterjar.view.report.leads.geometry import caution
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 
@@ -36,6 +37,7 @@ def blocks(model: Model) -> list[Block]:
     if "geometry" not in model.diagnosis.results:
         return []
     made: list[Block] = [Heading("How to read it"), Items(GUIDE)]
+    warned = caution(model)
     frame = model.figure_data("geometry_stack")
     if len(frame):
         about = figures.describe("geometry_stack")
@@ -49,13 +51,13 @@ def blocks(model: Model) -> list[Block]:
                 title=about.title + (f", layer {layers[0]}" if layers else ""),
                 panels=_with_simulated(panels, frame[frame["metric"] == _SIMULATED], model),
                 frame=frame,
-                caption=" ".join([about.caption, *early(frame, _OVER)]),
+                caption=" ".join(text for text in (about.caption, *early(frame, _OVER), warned) if text),
                 alt=f"One panel per measure over epochs. {last_values(lines, 'metric', _OVER, 6)}",
                 keys=tuple(model.keys.values()),
                 figure="geometry_stack",
             )
         )
-    return [*made, *metric_table(model, "geometry", "Geometry at the end of training")]
+    return [*made, *metric_table(model, "geometry", "Geometry at the end of training", more=warned)]
 
 
 def _with_simulated(panels: tuple[dict[str, Any], ...], points: Any, model: Model) -> tuple[dict[str, Any], ...]:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import pandas as pd
 
 from waterjar.diagnose.over_seeds import interval_words
+from waterjar.diagnose.recorded import Quantity
 from waterjar.view import figures
-from waterjar.view.numbers import counted, estimate, number, shorten
+from waterjar.view.numbers import counted, estimate, number
 from waterjar.view.report.blocks import Block, Chart, Table
 from waterjar.view.report.charts.curves import last_values, panels_over
-from waterjar.view.report.charts.theme import escape
-from waterjar.view.report.ends import Quantity, ends_of, quantities
+from waterjar.view.report.charts.theme import as_drawn, escape, label_names
+from waterjar.view.report.ends import ends_of, quantities
 from waterjar.view.report.model import Model
 
 TITLE = "Learning curves"
@@ -63,18 +64,20 @@ def blocks(model: Model) -> list[Block]:
         if frame.empty:  # some runs lack a set that others have
             continue
         word, first = one.word, not made
-        titles = {name: escape(shorten(name, 34)) if name else escape(word) for name in frame["eval_set"].unique()}
+        titles = label_names(frame["eval_set"].unique(), 34) | {"": escape(word)}
         left = len(_sets(model, one.quantity)) - len(one.sets)
         more = f" Shown are {len(one.sets)} of {len(one.sets) + left} evaluation sets." if left > 0 and one.sets else ""
         ends = last_values(frame, "eval_set", _OVER).replace("Last values. : ", "Last values. ")
         panels = "one panel per evaluation set" if one.sets else "over training"
+        drawn = panels_over(frame, "eval_set", model.keys, over=_OVER, titles=titles, y=one.label)
+        shown = as_drawn(about.caption, drawn) if first else f"As above: {word} over epochs."
         made.append(
             Chart(
                 name="learning_curves" if first else one.name,
                 title=about.title if first else f"{about.title}: {word}",
-                panels=panels_over(frame, "eval_set", model.keys, over=_OVER, titles=titles, y=one.label),
+                panels=drawn,
                 frame=frame,
-                caption=f"{about.caption if first else 'As above: ' + word + ' over epochs.'}{more}",
+                caption=f"{shown}{more}",
                 alt=f"Lines of {word} over epochs, {panels}. {ends}",
                 keys=tuple(model.keys.values()),
                 figure="learning_curves",
@@ -140,7 +143,7 @@ def _ends(model: Model) -> list[Block]:
         "p_corrected",
     ]
     frame = pd.DataFrame(numbers, columns=columns)
-    tested = sum(len(one.differences) for one in found)
+    tested = max(one.tests for one in found)
     level = model.diagnosis.analysis.confidence
     caption = (
         f"Mean over seeds at the last step of each run, with its {interval_words(frame['interval'], level)} and the "

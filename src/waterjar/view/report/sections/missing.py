@@ -26,9 +26,10 @@ def blocks(model: Model) -> list[Block]:
     made: list[Block] = []
     items = [(find_family(name).title, why) for name, why in model.diagnosis.passed_over.items()]
     items += [(f"Figure “{figures.describe(name).title}”", why) for name, why in model.refused.items()]
+    items += [("Probe runs", why) for _, why in model.diagnosis.study.left_out]
     if items:
         made += [
-            Text("Not measured, or not shown, because the study did not record what it needs:"),
+            Text("Not measured, or not shown, because what it needs was not recorded, or not once:"),
             Items(tuple(items)),
         ]
     lines = []

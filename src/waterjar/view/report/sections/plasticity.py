@@ -7,6 +7,7 @@ from waterjar.view import figures
 from waterjar.view.numbers import panel_title
 from waterjar.view.report.blocks import Block, Chart
 from waterjar.view.report.charts.curves import early, last_values, panels_over
+from waterjar.view.report.charts.theme import as_drawn
 from waterjar.view.report.measured import metric_table
 from waterjar.view.report.model import Model
 
@@ -25,13 +26,14 @@ def blocks(model: Model) -> list[Block]:
         about = figures.describe("plasticity_stack")
         titles = {name: panel_title(find_metric(name)) for name in frame["metric"].unique()}
         layers = [name for name in frame["layer"].unique() if name]
+        panels = panels_over(frame, "metric", model.keys, over=_OVER, titles=titles)
         made.append(
             Chart(
                 name="plasticity_stack",
                 title=about.title + (f", layer {layers[0]}" if layers else ""),
-                panels=panels_over(frame, "metric", model.keys, over=_OVER, titles=titles),
+                panels=panels,
                 frame=frame,
-                caption=" ".join([about.caption, *early(frame, _OVER)]),
+                caption=" ".join([as_drawn(about.caption, panels), *early(frame, _OVER)]),
                 alt=f"One panel per metric over epochs. {last_values(frame, 'metric', _OVER)}",
                 keys=tuple(model.keys.values()),
                 figure="plasticity_stack",

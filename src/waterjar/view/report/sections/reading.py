@@ -10,7 +10,8 @@ from waterjar.run.cells import flat
 from waterjar.run.shown import shown_settings
 from waterjar.view.numbers import counted, listed
 from waterjar.view.report.blocks import Block, Items, Picture, Pictures
-from waterjar.view.report.ends import ends_of
+from waterjar.view.report.ends import tests_of
+from waterjar.view.report.leads._pairs import seed_pairs
 from waterjar.view.report.leads.rigidity import seen
 from waterjar.view.report.model import Model
 
@@ -77,17 +78,25 @@ def _trained(model: Model) -> str:
     cells, seeds = model.names, {seed for entry in entries for seed in entry.seeds}
     what = counted(len(cells), "learner")
     if len(longest) > 1:
-        what += f": tasks are trained one after the other ({listed(longest, 8)})"
+        what += f": tasks are trained one after the other ({listed(longest, 8, longest=60)})"
         apart = [cell for cell, own in orders.items() if own != longest]
-        what += f"; {listed(apart, 4)} not so: on some of them alone, in another order, or on all at once" * bool(apart)
-    paired = len(cells) > 1 and model.diagnosis.analysis.test_settings.paired
-    each = "Learners share their seeds, so that they are compared pair by pair. " if paired else ""
-    repeated = (
-        "Everything was trained once, with one seed"
-        if len(seeds) == 1
-        else (f"Everything was repeated with {len(seeds)} seeds: other first weights, another order of the data")
-    )
-    return f"{what}. {repeated}. {each}A number on this page is a mean over seeds unless it says otherwise."
+        what += (
+            f"; {listed(apart, 4, longest=60)} not so: on some of them alone, in another order, or on all at once"
+            * bool(apart)
+        )
+    repeated = "Everything was trained once, with one seed" if len(seeds) == 1 else f"There are {len(seeds)} seeds"
+    return f"{what}. {repeated}. {_pairing(model)}A number on this page is a mean over seeds unless it says otherwise."
+
+
+def _pairing(model: Model) -> str:
+    """Whether learners share seeds with what they are compared with; nothing where they are not compared in pairs."""
+    pairs = seed_pairs(model)
+    if all(one.own == one.theirs for one in pairs):
+        return "Learners share their seeds, so that they are compared pair by pair. " if pairs else ""
+    apart = [one.cell for one in pairs if not one.shared]
+    some = "Learners are compared pair by pair, over the seeds that both have. " if len(apart) < len(pairs) else ""
+    who = f"{listed(apart, 4)} {'shares' if len(apart) == 1 else 'share'} no seed with the baseline"
+    return some + (f"{who}, so that there are no pairs to compare. " if apart else "")
 
 
 def _signs(model: Model) -> list[tuple[str, str]]:
@@ -97,12 +106,12 @@ def _signs(model: Model) -> list[tuple[str, str]]:
         (
             "[low, high], n",
             f"the {level} interval: with other seeds, the mean of many would lie in there, as far as these n seeds can "
-            "tell. Few seeds give wide intervals. One seed gives none, and nothing is claimed from it.",
+            "tell. Few seeds give wide intervals. One seed gives none, and nothing is claimed of other seeds from it; "
+            "where an interval is over samples it is said, and it speaks of that one network.",
         )
     ]
-    table, _ = model.compared
-    tests = int(table["family_size"].max()) if len(table) else sum(len(one.differences) for one in ends_of(model))
-    if tests and analysis.tests is not False:
+    tests = tests_of(model)
+    if tests:
         words = (
             f"how often chance alone would give so large a difference to the baseline ({model.baseline}), corrected "
             f"for {counted(tests, 'test')}. * where it is {analysis.test_settings.alpha:g} or less. A large p is no "
@@ -149,7 +158,7 @@ def _classes(model: Model) -> str:
     t1, t2 = groups[: len(first)], groups[len(first) :]
     marked = config.get("tasks.shortcut_superclasses")
     many = f", {len(marked)} of which carry the shortcut" if isinstance(marked, list | tuple) else ""
-    return f"T1 has {listed(t1, 8)}; T2 has {listed(t2, 8)}{many}."
+    return f"T1 has {listed(t1, 8, longest=60)}; T2 has {listed(t2, 8, longest=60)}{many}."
 
 
 def _pictures(model: Model) -> list[Block]:

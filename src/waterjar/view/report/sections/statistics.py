@@ -12,7 +12,7 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.stats.effects import effect_words
 from waterjar.view import figures
 from waterjar.view.figures.correlation_heatmap import could_show
-from waterjar.view.numbers import estimate, label, no_width, number, panel_title, size_of
+from waterjar.view.numbers import counted, estimate, label, no_width, number, panel_title, size_of
 from waterjar.view.report.blocks import Block, Chart, Table, Text
 from waterjar.view.report.charts.estimates import estimates_panel
 from waterjar.view.report.charts.matrix import matrix_panel
@@ -38,7 +38,8 @@ def blocks(model: Model) -> list[Block]:
         panels.append(estimates_panel(part, model.keys, title=title, notes=notes, hollow=hollow, zero=False))
     level = interval_words(frame["interval"], 1 - frame.attrs["alpha"])
     caption = f"A dot is a seed, the larger marker the mean with its {level}"
-    against = "; p is that of the difference to the baseline after correction over all tests shown. Filled where it is "
+    tests = counted(int(frame["family_size"].max()), "test")
+    against = f"; p is that of the difference to the baseline corrected over {tests}. Filled where it is "
     chart = Chart(
         name="strategy_comparison",
         title=figures.describe("strategy_comparison").title,
@@ -76,10 +77,10 @@ def _table(model: Model) -> list[Block]:
     if why:
         return [Text(f"Not compared: {why}.")]
     how = model.diagnosis.analysis.test_settings
-    rows = tuple(_row(line) for line in table.to_dict("records"))
+    rows = tuple(_row(line, model) for line in table.to_dict("records"))
     columns = ("metric", "learner", "mean", "difference", "p corrected", "effect size", "P(better)")
-    tests = table[table["test"] != ""]
-    said = ""
+    tests = table[(table["test"] != "") & (table["n_compared"] > 0)]
+    said = "; ".join(dict.fromkeys(reason for reason in table["reason"] if reason))
     if len(tests):
         one = tests.iloc[0]
         pairs = ", pairs by seed" if how.paired else ""
@@ -87,7 +88,8 @@ def _table(model: Model) -> list[Block]:
         said = (
             f"In brackets: of means the {level}, of differences the {100 * (1 - how.alpha):g} % t interval. "
             f"Test: {one['test'].replace('_', ' ')}{pairs}; {one['correction'].replace('_', ' ')} over "
-            f"{one['family_size']} tests (those of `waterjar compare`); * where p corrected is {how.alpha:g} or less. "
+            f"{counted(one['family_size'], 'test')} (those of `waterjar compare`), intervals not corrected; "
+            f"* where p corrected is {how.alpha:g} or less. "
             f"With so few seeds an exact test could not give a p below {number(tests['smallest_exact_p'].min())}"
             + ("; a t test may, because it assumes the distribution" if one["test"].endswith(("_t", "welch")) else "")
             + ". n beside a difference counts its pairs, where these are fewer than the seeds of the mean. P(better): "
@@ -96,8 +98,8 @@ def _table(model: Model) -> list[Block]:
     return [Table("comparison", "Comparison with the baseline", columns, rows, table, said, (2, 3, 4, 5, 6))]
 
 
-def _row(line: dict[str, Any]) -> tuple[str, ...]:
-    metric = find_metric(str(line["metric"]))
+def _row(line: dict[str, Any], model: Model) -> tuple[str, ...]:
+    metric = model.diagnosis.declared(str(line["metric"]))
     scale = max(size_of(metric), abs(line["mean"]) if line["n"] else 0.0)
     mean = estimate(
         line["mean"], line["low"], line["high"], int(line["n"]), scale=scale, between_seeds=metric.between_seeds

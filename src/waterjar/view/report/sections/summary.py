@@ -11,6 +11,7 @@ from waterjar.diagnose.over_seeds import interval_of, interval_words
 from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.rigidity import pattern as patterns
 from waterjar.view import figures
+from waterjar.view.figures.strategy_comparison import CORRECTIONS
 from waterjar.view.numbers import (
     counted,
     estimate,
@@ -22,6 +23,7 @@ from waterjar.view.numbers import (
 )
 from waterjar.view.report.blocks import Block, Callout, Chart, Heading, Items, Text, Verdict, Verdicts
 from waterjar.view.report.charts.estimates import estimates_panel
+from waterjar.view.report.ends import tests_of
 from waterjar.view.report.leads import Told, told
 from waterjar.view.report.leads.rigidity import SHORT, seen
 from waterjar.view.report.model import Model
@@ -36,7 +38,9 @@ def blocks(model: Model) -> list[Block]:
     """What every family found, the lead first; and of rigidity a verdict per learner and the picture of them."""
     if not model.study.entries:
         return [_nothing(model)]
-    made = _in_short(told(model))
+    found = told(model)
+    made = _in_short(found)
+    made[1:1] = _correction(model, found)
     result = model.diagnosis.results.get("rigidity")
     if result is not None:
         cards = verdicts(result, model.diagnosis.settings("rigidity")["confidence"])
@@ -46,7 +50,7 @@ def blocks(model: Model) -> list[Block]:
 
 
 def _nothing(model: Model) -> Callout:
-    damaged = len(model.states("damaged"))
+    damaged = len(model.states("damaged")) + len(model.states("misannotated"))
     if damaged:
         return Callout(
             "bad", "Nothing to show", f"{counted(damaged, 'run')} cannot be read; see Seals for what is wrong."
@@ -71,6 +75,20 @@ def _in_short(found: list[Told]) -> list[Block]:
     items += [(one.title, " ".join(one.sentences)) for one in others]
     callout = Callout("note", "In short", " ".join(first.sentences[:ahead]))
     return [callout, Items(tuple(items))] if items else [callout]
+
+
+def _correction(model: Model, found: list[Told]) -> list[Block]:
+    """Where differences stand with interval and p: what p is corrected for, and that intervals are not."""
+    tests, how = tests_of(model), model.diagnosis.analysis.test_settings
+    if tests < 2 or not any(", p = " in text for one in found for text in one.sentences):
+        return []
+    over = f"{counted(tests, 'test')}, {CORRECTIONS[how.correction]}"
+    return [
+        Text(
+            f"p is corrected for how many differences were tested ({over}), an interval in brackets stands for itself. "
+            f"So an interval may be clear of 0 where p is above {how.alpha:g}: then nothing is claimed."
+        )
+    ]
 
 
 def _unmeasured(model: Model) -> list[Block]:

@@ -10,26 +10,26 @@ from typing import Any
 from waterjar.errors import unknown_name
 from waterjar.lab.binary import BinaryConfig, draw_tasks, run_id_of
 from waterjar.lab.binary.engines import is_stacked, processes_a_run
+from waterjar.lab.binary.learner import first_network, try_options
 from waterjar.lab.binary.probes import probe_rows
-from waterjar.lab.binary.pupil import first_network, try_options
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData
-from waterjar.lab.study.job import Laid
+from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.kinds.binary.declaration import Declaration, Resources, declare, expand
 from waterjar.lab.study.kinds.binary.estimate import cost, rehearse
 from waterjar.run.root import read_array
 
 __all__ = ["Declaration", "cost", "declare", "expand", "rehearse"]
 
-SHOWN = "task in training"
+HEADLINE = "task in training"
 
 
-def lay_out(config: BinaryConfig, data: ImageData, resources: Resources) -> Laid:
+def plan(config: BinaryConfig, data: ImageData, resources: Resources) -> RunPlan:
     """A config over the data."""
     training = config.training
     stacked = is_stacked(resources.engine, len(config.repeat_seeds), resolve_device(resources.device))
     epochs = config.tasks.number * training.epochs
-    return Laid(
+    return RunPlan(
         name=f"{config.method}-{config.network}",
         run_id=run_id_of(config, data.fingerprint, stacked=stacked),
         images=epochs * draw_tasks(data, config).n_train * len(config.repeat_seeds),
@@ -38,7 +38,7 @@ def lay_out(config: BinaryConfig, data: ImageData, resources: Resources) -> Laid
     )
 
 
-def try_out(configs: Sequence[BinaryConfig], data: ImageData) -> None:
+def check(configs: Sequence[BinaryConfig], data: ImageData) -> None:
     """Build what every run learns with and records, so that a fault shows now and not in a worker an hour later."""
     for config in configs:
         network = first_network(config, (config.channels, *data.image_size), 0)
@@ -68,7 +68,7 @@ def train(
     )
 
 
-def speed(config: BinaryConfig) -> tuple[str, str]:
+def pace_key(config: BinaryConfig) -> tuple[str, str]:
     """Everything but the seeds, the numbers of tasks and epochs, and the rates."""
     rest = config.model_dump(mode="json", exclude={"seed", "seeds", "network", "network_settings"})
     rest["repeats"] = len(config.repeat_seeds)
@@ -78,7 +78,7 @@ def speed(config: BinaryConfig) -> tuple[str, str]:
     return json.dumps(network, sort_keys=True), json.dumps(rest, sort_keys=True)
 
 
-def shown(path: Path, root: Mapping[str, Any]) -> float | None:
+def headline(path: Path, root: Mapping[str, Any]) -> float | None:
     """The last accuracy on the task in training, mean over repeats."""
     nodes = root["consolidated_metadata"]["metadata"]
     accuracy, task = (

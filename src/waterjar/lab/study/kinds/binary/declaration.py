@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from waterjar.diagnose.analysis import Analysis
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary import BinaryConfig, learners, networks
+from waterjar.lab.binary import BinaryConfig, networks, objectives
 from waterjar.lab.binary.class_tasks import task_name
 from waterjar.lab.binary.config import (
     OptionChoice,
@@ -69,7 +69,7 @@ class Algorithm(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the learner."""
-        return learners.SHELF.behind(values.get("learner"), at)
+        return objectives.SHELF.behind(values.get("learner"), at)
 
 
 class Resources(CommonResources):

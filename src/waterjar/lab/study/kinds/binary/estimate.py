@@ -102,7 +102,7 @@ def rehearse_copy(config: Mapping[str, Any], cache: str, resources: Mapping[str,
     import torch  # noqa: PLC0415 - in the worker
 
     from waterjar.lab.binary import train_binary  # noqa: PLC0415
-    from waterjar.lab.binary.cohort import Cohort  # noqa: PLC0415
+    from waterjar.lab.binary.repeat_group import RepeatGroup  # noqa: PLC0415
 
     copy, data = BinaryConfig.model_validate(dict(config)), from_cache(cache)
     before = torch.get_num_threads()
@@ -124,7 +124,7 @@ def rehearse_copy(config: Mapping[str, Any], cache: str, resources: Mapping[str,
             seconds = time.monotonic() - start
             *_, evaluation, last = open_run(folder / "run")["resources"].seconds.values.tolist()
             total = float(open_run(folder / "run")["resources"].seconds.values.sum())
-        alone = Cohort(copy, data, [0], device)
+        alone = RepeatGroup(copy, data, [0], device)
         alone.begin_task(0)
         state = io.BytesIO()
         torch.save(alone.state(), state)

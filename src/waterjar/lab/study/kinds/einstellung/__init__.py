@@ -14,25 +14,25 @@ from waterjar.lab import networks
 from waterjar.lab.augmentation import epoch_parameters
 from waterjar.lab.config import RunConfig
 from waterjar.lab.data import ImageData
+from waterjar.lab.einstellung import run_id_of
 from waterjar.lab.scenarios import phases
 from waterjar.lab.shortcuts import random_region
-from waterjar.lab.study.job import Laid
+from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.kinds.einstellung.declaration import Declaration, declare, expand
 from waterjar.lab.study.kinds.einstellung.estimate import cost, rehearse
 from waterjar.lab.study.parts import Resources
 from waterjar.lab.tasks import TASKS, arrange
-from waterjar.lab.trainer import run_id_of
 from waterjar.run.root import read_array
 
 __all__ = ["Declaration", "cost", "declare", "expand", "rehearse"]
 
-SHOWN = "t2_validation"
+HEADLINE = "t2_validation"
 
 
-def lay_out(config: RunConfig, data: ImageData, _resources: Resources) -> Laid:
+def plan(config: RunConfig, data: ImageData, _resources: Resources) -> RunPlan:
     """A config over the data."""
     stretches = phases(arrange(data, config), config)
-    return Laid(
+    return RunPlan(
         name=f"{config.scenario}-{config.learner}-{config.backbone}-{config.seed}",
         run_id=run_id_of(config, data.fingerprint),
         images=sum(phase.epochs * len(phase.rows) for phase in stretches),
@@ -40,7 +40,7 @@ def lay_out(config: RunConfig, data: ImageData, _resources: Resources) -> Laid:
     )
 
 
-def try_out(configs: Sequence[RunConfig], data: ImageData) -> None:
+def check(configs: Sequence[RunConfig], data: ImageData) -> None:
     """Build what every kind of run is made of, so that a fault shows now and not in a worker an hour later."""
     tried = set()
     for config in configs:
@@ -48,16 +48,16 @@ def try_out(configs: Sequence[RunConfig], data: ImageData) -> None:
         if kind in tried:
             continue
         tried.add(kind)
-        experiment = arrange(data, config)
+        tasks = arrange(data, config)
         shape = (3, *data.image_size)
         network = networks.build(
-            config.backbone, n_classes=experiment.n_classes, image_shape=shape, seed=0, **config.backbone_settings
+            config.backbone, n_classes=tasks.n_classes, image_shape=shape, seed=0, **config.backbone_settings
         )
         for layer in config.recording.features:
             if layer not in network.layer_names:
                 raise unknown_name("recording.features: layer", layer, network.layer_names)
         one = np.asarray(data.test_index)[:1]
-        random_region(experiment.shortcut, one, "test")
+        random_region(tasks.shortcut, one, "test")
         for task in TASKS:
             epoch_parameters(getattr(config.augmentation, task), 0, task, 0, one, image_size=data.image_size)
 
@@ -66,8 +66,8 @@ def train(
     config: Mapping[str, Any], data: ImageData, path: Path, checkpoints: Path, resources: Mapping[str, Any]
 ) -> Path:
     """Train a run to its end, from its last checkpoint if there is one."""
+    from waterjar.lab.einstellung import train as train_run  # noqa: PLC0415
     from waterjar.lab.pictures import FOLDER, show_images  # noqa: PLC0415 - in the worker
-    from waterjar.lab.trainer import train as train_run  # noqa: PLC0415
 
     settings = RunConfig.model_validate(dict(config))
     if not (path.parent / FOLDER).exists():
@@ -82,7 +82,7 @@ def train(
     )
 
 
-def speed(config: RunConfig) -> tuple[str, str]:
+def pace_key(config: RunConfig) -> tuple[str, str]:
     """Everything but the seed, the number of epochs and settings that only weigh.
 
     A learner's fractional numbers are weights and rates: only whether they are zero changes what is computed.
@@ -99,10 +99,10 @@ def _weightless(value: Any) -> Any:
     return value != 0.0 if isinstance(value, float) else value
 
 
-def shown(path: Path, root: Mapping[str, Any]) -> float | None:
+def headline(path: Path, root: Mapping[str, Any]) -> float | None:
     """The last accuracy on t2_validation."""
     node = root["consolidated_metadata"]["metadata"]["performance/accuracy"]
     accuracy = read_array(path, "performance/accuracy", node)
     names = list(root["attributes"]["eval_sets"])
     # A run that was resumed from its very beginning has its arrays, and no rows in them yet.
-    return float(accuracy[-1, names.index(SHOWN), 0]) if len(accuracy) else None
+    return float(accuracy[-1, names.index(HEADLINE), 0]) if len(accuracy) else None

@@ -90,12 +90,12 @@ def _at(line: Line, images: float) -> float:
 def cost(job: Job, data: ImageData, tried: Rehearsals) -> Cost:
     """What is left of a run, by its rehearsals."""
     few, more = tried.few, tried.more
-    experiment = arrange(data, job.config)
-    stretches = phases(experiment, job.config)
+    tasks = arrange(data, job.config)
+    stretches = phases(tasks, job.config)
     showing = _line((few.evaluated, few.evaluation), (more.evaluated, more.evaluation))
-    probed = [len(chosen.rows) for chosen in evaluation_sets(experiment) if len(chosen.rows)]
+    probed = [len(chosen.rows) for chosen in evaluation_sets(tasks) if len(chosen.rows)]
     samples = min(job.config.recording.samples, *probed)
-    evaluation = _at(showing, evaluated_images(experiment, job.config))
+    evaluation = _at(showing, evaluated_images(tasks, job.config))
     features = showing[1] * samples * len(probed) if job.config.recording.features else 0.0
     most = job.config.learner_settings.get("fisher_samples") or max(len(phase.rows) for phase in stretches)
     steps, snapshots = [], 0
@@ -110,12 +110,12 @@ def cost(job: Job, data: ImageData, tried: Rehearsals) -> Cost:
         snapshots += due
         steps[-1] += due * features
     images = [sum(phase.images for phase in copy.phases) for copy in (few, more)]
-    fixed = _at(_line((images[0], few.fixed), (images[1], more.fixed)), sum(map(len, experiment.train_rows.values())))
+    fixed = _at(_line((images[0], few.fixed), (images[1], more.fixed)), sum(map(len, tasks.train_rows.values())))
     there = allotted(job.path) + allotted(checkpoints_of(job.path))
     size = more.rest + more.best
     size += sum(_grown(array, {"step": len(steps), "snapshot": snapshots}, samples) for array in more.arrays)
-    outputs = LOGIT_BYTES * experiment.n_classes * snapshots if job.config.recording.outputs else 0
-    size += count_examples(experiment, job.config.recording) * (STATIC_BYTES + STEP_BYTES * len(steps) + outputs)
+    outputs = LOGIT_BYTES * tasks.n_classes * snapshots if job.config.recording.outputs else 0
+    size += count_examples(tasks, job.config.recording) * (STATIC_BYTES + STEP_BYTES * len(steps) + outputs)
     return Cost(fixed + sum(steps[look(job).steps :]), max(0, size - there), more.last)
 
 

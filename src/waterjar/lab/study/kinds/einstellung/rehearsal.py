@@ -20,7 +20,7 @@ from waterjar.lab.evaluation import evaluation_sets
 from waterjar.lab.examples import train_sets
 from waterjar.lab.scenarios import phases
 from waterjar.lab.study.rehearsal import allotted, few_of, rehearsal_folder
-from waterjar.lab.tasks import Experiment, arrange
+from waterjar.lab.tasks import TwoTasks, arrange
 from waterjar.run.reader import open_run
 from waterjar.run.root import read_root
 
@@ -98,16 +98,16 @@ def few_images(data: ImageData, config: RunConfig, per_class: int) -> ImageData:
     return few_of(data, classes, per_class, tested)
 
 
-def evaluated_images(experiment: Experiment, config: RunConfig) -> int:
+def evaluated_images(tasks: TwoTasks, config: RunConfig) -> int:
     """How many images one evaluation shows to the network."""
-    return sum(len(one.rows) for one in [*evaluation_sets(experiment), *train_sets(experiment, config.recording)])
+    return sum(len(one.rows) for one in [*evaluation_sets(tasks), *train_sets(tasks, config.recording)])
 
 
 def rehearse_copy(config: dict[str, Any], cache: str, resources: dict[str, Any]) -> Rehearsal:
     """Run a copy (its config, and its data as `to_cache` wrote them), in a folder that is removed again."""
     import torch  # noqa: PLC0415 - in the worker
 
-    from waterjar.lab.trainer import train  # noqa: PLC0415
+    from waterjar.lab.einstellung import train  # noqa: PLC0415
 
     copy, data = RunConfig.model_validate(config), from_cache(cache)
     before = torch.get_num_threads()
@@ -125,10 +125,10 @@ def rehearse_copy(config: dict[str, Any], cache: str, resources: dict[str, Any])
 def _measured(copy: RunConfig, data: ImageData, run: Path, checkpoints: Path, seconds: float) -> Rehearsal:
     used = open_run(run)["resources"]
     steps = used.seconds.values.ravel()
-    experiment = arrange(data, copy)
+    tasks = arrange(data, copy)
     evaluation = float(steps[0])
     stretches = []
-    for number, phase in enumerate(phases(experiment, copy)):
+    for number, phase in enumerate(phases(tasks, copy)):
         *epochs, last = steps[number * (EPOCHS + 1) + 1 : (number + 1) * (EPOCHS + 1)].tolist()
         usual = sum(epochs) / len(epochs)
         stretches.append(Stretch(len(phase.rows), max(0.0, usual - evaluation), max(0.0, last - usual)))
@@ -137,7 +137,7 @@ def _measured(copy: RunConfig, data: ImageData, run: Path, checkpoints: Path, se
     velocity = best if copy.learner_settings.get("momentum") else 0
     return Rehearsal(
         seconds=seconds,
-        evaluated=evaluated_images(experiment, copy),
+        evaluated=evaluated_images(tasks, copy),
         evaluation=evaluation,
         phases=tuple(stretches),
         fixed=seconds - float(steps.sum()),

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from waterjar.lab.binary import learners, networks, optimisers, options
+from waterjar.lab.binary import networks, objectives, optimisers, options
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.gradients import Gradients
-from waterjar.lab.binary.options import Moment, Option, Surroundings
+from waterjar.lab.binary.options import Context, Option, Position
 from waterjar.lab.binary.pixels import Pixels
 from waterjar.lab.binary.weights import Weights, aligned_rows
 from waterjar.lab.counter_hash import uniform
@@ -26,7 +26,7 @@ NORM_EVERY = 8
 gradients anywhere, if the update is nothing but θ -= rate g."""
 
 
-class Shown(NamedTuple):
+class Batch(NamedTuple):
     """One batch of every repeat."""
 
     inputs: Tensor
@@ -39,7 +39,7 @@ class Shown(NamedTuple):
     """The labels, on the device."""
 
 
-class Seen(NamedTuple):
+class StepResult(NamedTuple):
     """What one update tells, without making a device wait: of the batch, not of what was replayed beside it."""
 
     logits: Tensor
@@ -52,12 +52,12 @@ class Seen(NamedTuple):
     """Samples of earlier batches, of all repeats."""
 
 
-class Pupil:
+class Learner:
     """R networks of one kind that learn side by side, each from its own batches.
 
     role: who they are (`learner`, `expert 3` ...), a word for every random draw.
     first_seeds: whose networks they begin as, one per repeat.
-    space: working space for gradients, (repeat, param); pupils that learn in turns may share one.
+    space: working space for gradients, (repeat, param); learners that learn in turns may share one.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class Pupil:
         rule = config.training
         self._rates = (0.0 if frozen_features else rule.lr_features, rule.lr_readout)
         self._optimiser = optimisers.make(rule.optimiser.name, rule.optimiser.settings, self.weights.values)
-        self._learner = learners.make(config.learner, config.learner_settings)
+        self._objective = objectives.make(config.learner, config.learner_settings)
         self._state = {
-            name: torch.full((len(seeds),), value, device=device) for name, value in self._learner.start().items()
+            name: torch.full((len(seeds),), value, device=device) for name, value in self._objective.start().items()
         }
-        where = Surroundings(structure, self.weights, self._optimiser, self._seeds, role, pixels.n_bytes)
+        where = Context(structure, self.weights, self._optimiser, self._seeds, role, pixels.n_bytes)
         self._options = options.make(config.chosen_options if with_options else [], where)
         wanted = {layer for option in self._options for layer in option.layers}
         layers = [layer for layer in structure.layer_names if layer in wanted]
         own = aligned_rows(len(seeds), self.weights.values.shape[1], device) if space is None else space
-        self.gradients = Gradients(structure, self.weights, self._learner, layers, own)
+        self.gradients = Gradients(structure, self.weights, self._objective, layers, own)
         regularised = any(type(option).regularise is not Option.regularise for option in self._options)
         self._direct = self.gradients.can_descend and self._optimiser.plain and not regularised
         self._updates = 0
@@ -109,15 +109,15 @@ class Pupil:
         if self._config.training.fresh_optimiser:
             self._optimiser.begin_task()
         for option in self._options:
-            option.begin_task(Moment(task, 0, 0, self._updates))
+            option.begin_task(Position(task, 0, 0, self._updates))
 
-    def observe(self, shown: Shown, task: int, epoch: int, batch: int) -> Seen:
+    def observe(self, given: Batch, task: int, epoch: int, batch: int) -> StepResult:
         """One update of every repeat."""
-        moment = Moment(task, epoch, batch, self._updates)
-        inputs, targets = shown.inputs, shown.targets
+        at = Position(task, epoch, batch, self._updates)
+        inputs, targets = given.inputs, given.targets
         current = inputs.shape[1]
         for option in self._options:
-            more = option.recall(current, moment)
+            more = option.recall(current, at)
             if more is not None:
                 images = self._pixels.normalise(self._pixels.gather(more.rows))
                 inputs = torch.cat([inputs, images], 1)
@@ -126,19 +126,19 @@ class Pupil:
         draws = self._uniform(total, epoch, batch)
         norm: Tensor | None = None
         if self._direct and batch % NORM_EVERY:
-            told = self.gradients.compute(inputs, targets, draws, self._state, self._rates)
+            found = self.gradients.compute(inputs, targets, draws, self._state, self._rates)
         else:
-            told = self.gradients.compute(inputs, targets, draws, self._state)
+            found = self.gradients.compute(inputs, targets, draws, self._state)
             length = self._descend()
             norm = None if batch % NORM_EVERY else length  # the same batches in every engine
-        self._state = told.state
+        self._state = found.state
         for option in self._options:
-            option.after_update(told.activity, moment)
+            option.after_update(found.activity, at)
         for option in self._options:
-            option.offer(shown.rows, shown.labels, moment)
+            option.offer(given.rows, given.labels, at)
         self._updates += 1
-        reward = None if told.reward is None else told.reward[:, :current]
-        return Seen(told.logits[:, :current], reward, norm, (total - current) * len(self._seeds))
+        reward = None if found.reward is None else found.reward[:, :current]
+        return StepResult(found.logits[:, :current], reward, norm, (total - current) * len(self._seeds))
 
     @torch.no_grad()
     def _descend(self) -> Tensor:
@@ -152,7 +152,7 @@ class Pupil:
 
     def _uniform(self, count: int, epoch: int, batch: int) -> Tensor:
         """(repeat, sample): what the learner's chances hang on; a function of the moment, not of what ran before."""
-        if not self._learner.draws:
+        if not self._objective.draws:
             if self._no_draws.shape[1] != count:
                 self._no_draws = torch.zeros(len(self._seeds), count, device=self.weights.values.device)
             return self._no_draws
@@ -160,7 +160,7 @@ class Pupil:
         return torch.from_numpy(uniform(*words)).float().to(self.weights.values.device)
 
     def state(self) -> dict[str, Any]:
-        """All that a resumed pupil needs, copied."""
+        """All that a resumed learner needs, copied."""
         return {
             "weights": self.weights.values.clone(),
             "optimiser": self._optimiser.state(),
@@ -170,7 +170,7 @@ class Pupil:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Back to a state of a pupil of the same config."""
+        """Back to a state of a learner of the same config."""
         self.weights.values.copy_(state["weights"])
         self._optimiser.load_state(state["optimiser"])
         self._state = {name: values.to(self.weights.values.device) for name, values in state["learner"].items()}
@@ -184,7 +184,7 @@ def try_options(config: BinaryConfig, structure: Network) -> None:
     device = torch.device("cpu")
     weights = Weights(structure, 1, device)
     optimiser = optimisers.make(config.training.optimiser.name, config.training.optimiser.settings, weights.values)
-    where = Surroundings(structure, weights, optimiser, (0,), "learner", math.prod(structure.image_shape))
+    where = Context(structure, weights, optimiser, (0,), "learner", math.prod(structure.image_shape))
     options.make(config.chosen_options, where)
 
 

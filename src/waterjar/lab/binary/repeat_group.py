@@ -1,7 +1,7 @@
 """Some repeats, with all that they need: their tasks, their networks, and the networks that they are held against.
 
-A cohort of one repeat trains by plain autograd, one of several at once (see `gradients`). What a repeat does is a
-function of the config, the data and its seed: not of who else is in the cohort.
+A group of one repeat trains by plain autograd, one of several at once (see `gradients`). What a repeat does is a
+function of the config, the data and its seed: not of who else is in the group.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from torch import Tensor
 from waterjar.lab.binary.class_tasks import ClassTasks, draw_tasks, labels_of
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.examples import judge_some, train_example_rows
+from waterjar.lab.binary.learner import Batch, Learner, Rows, StepResult, first_network
 from waterjar.lab.binary.pixels import Pixels, statistics_of
 from waterjar.lab.binary.probes import probe_rows
-from waterjar.lab.binary.pupil import Pupil, Rows, Seen, Shown, first_network
 from waterjar.lab.counter_hash import epoch_order, hash_words, permutation
 from waterjar.lab.data import ImageData
 from waterjar.lab.scenarios import batch_bounds
@@ -31,8 +31,8 @@ TRACED = ("loss", "correct", "reward", "gradient_norm")
 _IMAGES_AT_ONCE = 1000
 
 
-class Cohort:
-    """The repeats `members` (their numbers) of a run; `space` is that of a cohort of as many that trains in turns."""
+class RepeatGroup:
+    """The repeats `members` (their numbers) of a run; `space` is that of a group of as many that trains in turns."""
 
     def __init__(
         self, config: BinaryConfig, data: ImageData, members: Sequence[int], device: str, space: Tensor | None = None
@@ -48,16 +48,16 @@ class Cohort:
         self._test = Pixels(data.test_images, statistics, config.channels).to(self._device)
         self._structure = first_network(config, self._train.shape, 0)
         self._space = space
-        self.learner = self._pupil("learner", self._seeds)
+        self.learner = self._made("learner", self._seeds)
         self._space = self.learner.gradients.values  # they learn in turns
         self.initial = {name: view.cpu().numpy().copy() for name, view in self.learner.weights.views.items()}
-        self._expert: Pupil | None = None
+        self._expert: Learner | None = None
         self._random = (
-            self._pupil("random", self._seeds, frozen_features=True, with_options=False)
+            self._made("random", self._seeds, frozen_features=True, with_options=False)
             if config.random_baseline
             else None
         )
-        self._multitask = self._pupil("multitask", self._seeds, with_options=False) if config.multitask else None
+        self._multitask = self._made("multitask", self._seeds, with_options=False) if config.multitask else None
         self._task = -1
         self._images: list[Tensor] = []
         self._rows = np.empty((0, 0), np.int64)
@@ -71,8 +71,8 @@ class Cohort:
         self._asked = train_example_rows(self.tasks, config, members)
         self._probes = [probe_rows(self.tasks, config, m) for m in members] if config.recording.features else []
 
-    def _pupil(self, role: str, first_seeds: Sequence[int], **how: Any) -> Pupil:
-        return Pupil(
+    def _made(self, role: str, first_seeds: Sequence[int], **how: Any) -> Learner:
+        return Learner(
             self.config,
             self._structure,
             self._train,
@@ -85,12 +85,12 @@ class Cohort:
         )
 
     def begin_task(self, task: int) -> None:
-        """Fetch the task's images (those of the last one are freed), tell the pupils, and make the expert."""
+        """Fetch the task's images (those of the last one are freed), tell everybody, and make the expert."""
         self._enter(task)
         self.learner.begin_task(task)
-        for pupil in (self._random, self._multitask):
-            if pupil is not None:
-                pupil.begin_task(task)
+        for learner in (self._random, self._multitask):
+            if learner is not None:
+                learner.begin_task(task)
         if self._expert is not None:
             self._expert.begin_task(0)
 
@@ -102,39 +102,39 @@ class Cohort:
         self._orders = (-1, self._rows[:, :0])
         if self.config.experts:
             fresh = [int(hash_words("expert", seed, task)) for seed in self._seeds]
-            self._expert = self._pupil(f"expert {task}", fresh)
+            self._expert = self._made(f"expert {task}", fresh)
 
     def train(self, epoch: int, first: int, stop: int) -> tuple[Floats, int]:
-        """Batches `first` to `stop` of an epoch of the task: (batch, repeat, TRACED, pupil), and samples replayed.
+        """Batches `first` to `stop` of an epoch of the task: (batch, repeat, TRACED, who), and samples replayed.
 
-        The pupils are the learner and, if there is one, the expert.
+        Who is the learner and, if there is one, the expert.
         """
         if self._orders[0] != epoch:
             orders = [epoch_order(seed, self._task, epoch, self.tasks.n_train) for seed in self._seeds]
             self._orders = (epoch, np.stack(orders))
-        told: list[tuple[Seen, Rows]] = []
-        expert: list[tuple[Seen, Rows]] = []
+        own: list[tuple[StepResult, Rows]] = []
+        expert: list[tuple[StepResult, Rows]] = []
         for batch in range(first, stop):
             begin, end = self.bounds[batch]
-            shown = self._shown(self._orders[1][:, begin:end])
-            told.append((self.learner.observe(shown, self._task, epoch, batch), shown.labels))
+            images = self._batch(self._orders[1][:, begin:end])
+            own.append((self.learner.observe(images, self._task, epoch, batch), images.labels))
             if self._expert is not None:
-                expert.append((self._expert.observe(shown, 0, epoch, batch), shown.labels))
+                expert.append((self._expert.observe(images, 0, epoch, batch), images.labels))
             if self._random is not None:
-                self._random.observe(shown, self._task, epoch, batch)
+                self._random.observe(images, self._task, epoch, batch)
             if self._multitask is not None:
                 self._multitask.observe(self._mixture(epoch, begin, end), self._task, epoch, batch)
-        pupils = [traced(seen) for seen in (told, expert) if seen]
-        return np.stack(pupils, axis=3), sum(seen.replayed for seen, _ in told)
+        traces = [traced(results) for results in (own, expert) if results]
+        return np.stack(traces, axis=3), sum(result.replayed for result, _ in own)
 
-    def _shown(self, places: Rows) -> Shown:
+    def _batch(self, places: Rows) -> Batch:
         images = torch.stack([own[torch.from_numpy(at)] for own, at in zip(self._images, places, strict=True)])
         labels = self._labels[places]
         rows = np.take_along_axis(self._rows, places, 1)
         targets = torch.from_numpy(labels).to(self._device)
-        return Shown(self._train.normalise(images), rows, labels, targets)
+        return Batch(self._train.normalise(images), rows, labels, targets)
 
-    def _mixture(self, epoch: int, begin: int, end: int) -> Shown:
+    def _mixture(self, epoch: int, begin: int, end: int) -> Batch:
         """As many images as the learner's batch, of all tasks: the next of a row of permutations of them all."""
         start = (self._task * self.config.training.epochs + epoch) * self.tasks.n_train + begin
         number = self.tasks.n_train * self.config.tasks.number
@@ -143,7 +143,7 @@ class Cohort:
         everything = np.stack([self.tasks.train(member).reshape(-1) for member in self.members])
         rows, labels = np.take_along_axis(everything, places, 1), self._labels[places % self.tasks.n_train]
         images = self._train.normalise(self._train.gather(rows))
-        return Shown(images, rows, labels, torch.from_numpy(labels).to(self._device))
+        return Batch(images, rows, labels, torch.from_numpy(labels).to(self._device))
 
     def _mixed_order(self, turn: int) -> Rows:
         if self._mixed[0] != turn:
@@ -152,26 +152,26 @@ class Cohort:
         return self._mixed[1]
 
     def evaluate(self) -> dict[str, Floats]:
-        """Name -> (task, repeat): accuracy and loss of every pupil on every test set; of the expert (repeat,).
+        """Name -> (task, repeat): accuracy and loss of every learner on every test set; of the expert (repeat,).
 
         Where examples are recorded also `examples/correct` and `examples/margin` of the learner (example, repeat): of
         all test sets, and of the train images that it is asked.
         """
         whole = {"": self.learner, "random_": self._random, "multitask_": self._multitask}
-        pupils = {prefix: pupil for prefix, pupil in whole.items() if pupil is not None}
+        learners = {prefix: learner for prefix, learner in whole.items() if learner is not None}
         shape = (len(self.members), self.config.tasks.number * self.tasks.n_test)
-        right = {prefix: np.zeros(shape) for prefix in pupils}
-        losses = {prefix: np.zeros(shape) for prefix in pupils}
+        right = {prefix: np.zeros(shape) for prefix in learners}
+        losses = {prefix: np.zeros(shape) for prefix in learners}
         judged: list[dict[str, NDArray[Any]]] = []
         for place, inputs, labels in self._chunks(0, self.config.tasks.number):
-            for prefix, pupil in pupils.items():
-                logits = _logits(pupil, inputs)
+            for prefix, learner in learners.items():
+                logits = _logits(learner, inputs)
                 right[prefix][:, place] = _is_right(logits, labels)
                 losses[prefix][:, place] = _cross_entropy(logits, labels)
-                if self.config.recording.examples and pupil is self.learner:
+                if self.config.recording.examples and learner is self.learner:
                     judged.append(judge_some(logits, labels))
         found: dict[str, Floats] = {}
-        for prefix in pupils:
+        for prefix in learners:
             for name, values in (("accuracy", right[prefix]), ("loss", losses[prefix])):
                 found[prefix + name] = values.reshape(len(self.members), -1, self.tasks.n_test).mean(2).T
         if self._expert is not None:
@@ -242,39 +242,39 @@ class Cohort:
         return self.buffer_bytes
 
     def state(self) -> dict[str, Any]:
-        """All that a resumed cohort needs, copied."""
+        """All that a resumed group needs, copied."""
         return {"members": list(self.members), "task": self._task} | {
-            name: pupil.state() for name, pupil in self._pupils().items()
+            name: learner.state() for name, learner in self._learners().items()
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Back to a state of a cohort of the same config and members."""
+        """Back to a state of a group of the same config and members."""
         if state["task"] >= 0:
             self._enter(state["task"])
-        for name, pupil in self._pupils().items():
-            pupil.load_state(state[name])
+        for name, learner in self._learners().items():
+            learner.load_state(state[name])
 
-    def _pupils(self) -> dict[str, Pupil]:
+    def _learners(self) -> dict[str, Learner]:
         all_of_them = {
             "learner": self.learner,
             "expert": self._expert,
             "random": self._random,
             "multitask": self._multitask,
         }
-        return {name: pupil for name, pupil in all_of_them.items() if pupil is not None}
+        return {name: learner for name, learner in all_of_them.items() if learner is not None}
 
 
-def traced(told: Sequence[tuple[Seen, Rows]]) -> Floats:
+def traced(results: Sequence[tuple[StepResult, Rows]]) -> Floats:
     """(batch, repeat, TRACED) of training batches and their labels. Batches of a size are worked out together."""
     parts: list[Floats] = []
-    for _, some in itertools.groupby(told, lambda one: one[1].shape):
-        seen, labels = zip(*some, strict=True)
-        logits = torch.stack([one.logits for one in seen]).cpu().numpy().astype(np.float64)
+    for _, some in itertools.groupby(results, lambda one: one[1].shape):
+        of_a_size, labels = zip(*some, strict=True)
+        logits = torch.stack([one.logits for one in of_a_size]).cpu().numpy().astype(np.float64)
         right = _is_right(logits, np.stack(labels))
-        rewards = [one.reward for one in seen if one.reward is not None]
+        rewards = [one.reward for one in of_a_size if one.reward is not None]
         reward = torch.stack(rewards).cpu().numpy().astype(np.float64) if rewards else right
         right, reward = right.sum(2), np.where(np.isnan(right), np.nan, reward).sum(2)
-        norms = [np.full(right.shape[1], np.nan) if one.norm is None else one.norm.cpu().numpy() for one in seen]
+        norms = [np.full(right.shape[1], np.nan) if one.norm is None else one.norm.cpu().numpy() for one in of_a_size]
         parts.append(np.stack([_cross_entropy(logits, np.stack(labels)).sum(2), right, reward, np.stack(norms)], 2))
     return np.concatenate(parts)
 
@@ -287,9 +287,9 @@ def _cross_entropy(logits: Floats, labels: Rows) -> Floats:
     return found
 
 
-def _logits(pupil: Pupil, inputs: Tensor) -> Floats:
+def _logits(learner: Learner, inputs: Tensor) -> Floats:
     """(repeat, sample, class)."""
-    found: Floats = pupil.gradients.read(inputs)[0].float().cpu().numpy().astype(np.float64)
+    found: Floats = learner.gradients.read(inputs)[0].float().cpu().numpy().astype(np.float64)
     return found
 
 
@@ -300,9 +300,9 @@ def _is_right(logits: Floats, labels: Rows) -> Floats:
     return right
 
 
-def cohorts_of_one(config: BinaryConfig, data: ImageData, members: Sequence[int], device: str) -> list[Cohort]:
-    """A cohort for each of the repeats; they train in turns, and share the space for gradients."""
-    found: list[Cohort] = []
+def groups_of_one(config: BinaryConfig, data: ImageData, members: Sequence[int], device: str) -> list[RepeatGroup]:
+    """A group for each of the repeats; they train in turns, and share the space for gradients."""
+    found: list[RepeatGroup] = []
     for member in members:
-        found.append(Cohort(config, data, [member], device, found[0].space if found else None))
+        found.append(RepeatGroup(config, data, [member], device, found[0].space if found else None))
     return found

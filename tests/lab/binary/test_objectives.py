@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from waterjar.lab.binary import learners
-from waterjar.lab.binary.learners.rl import drawn_actions
+from waterjar.lab.binary import objectives
+from waterjar.lab.binary.objectives.rl import drawn_actions
 
 pytestmark = pytest.mark.torch
 
@@ -29,7 +29,7 @@ def some(shape: tuple[int, int, int], seed: int) -> tuple[Tensor, Tensor, Tensor
 @given(st.integers(1, 3), st.integers(1, 6), st.integers(2, 5), st.integers(0, 1000))
 def test_supervised_against_autograd(repeats: int, batch: int, classes: int, seed: int) -> None:
     logits, labels, uniform = some((repeats, batch, classes), seed)
-    outcome = learners.make("sl", {}).judge(logits, labels, uniform, {})
+    outcome = objectives.make("sl", {}).judge(logits, labels, uniform, {})
     leaf = logits.clone().requires_grad_()
     losses = [functional.cross_entropy(own, target) for own, target in zip(leaf, labels, strict=True)]
     (expected,) = torch.autograd.grad(torch.stack(losses).sum(), leaf)
@@ -51,7 +51,7 @@ def test_reinforce_against_autograd(baseline: str, entropy: float, batch: int, c
         if baseline == "running"
         else {}
     )
-    learner = learners.make("rl", {"baseline": baseline, "entropy": entropy, "decay": 0.5})
+    learner = objectives.make("rl", {"baseline": baseline, "entropy": entropy, "decay": 0.5})
     outcome = learner.judge(logits, labels, uniform, state)
     leaf = logits.clone().requires_grad_()
     total = leaf.new_zeros(())
@@ -96,7 +96,7 @@ def test_the_estimate_is_the_gradient_of_the_expected_reward(settings: dict[str,
     targets = torch.from_numpy(np.tile(labels, 2)).expand(batches, 8)
     start = {name: torch.full((batches,), value) for name, value in {"mean_reward": 0.2, "beginning": 0.5}.items()}
     uniform = torch.from_numpy(rng.random((batches, 8)))
-    outcome = learners.make("rl", settings).judge(logits, targets, uniform, start)
+    outcome = objectives.make("rl", settings).judge(logits, targets, uniform, start)
     estimates = np.einsum("nbk,bi->nki", outcome.by_logits.numpy(), np.tile(states, (2, 1)))
     error = estimates.std(0, ddof=1) / np.sqrt(batches)
     assert (np.abs(estimates.mean(0) - expected) < 3 * error).all()
@@ -108,7 +108,7 @@ def test_a_baseline_lowers_the_variance() -> None:
     uniform = torch.from_numpy(np.random.default_rng(0).random((4000, 16)))
     spread = {}
     for baseline in ("none", "batch"):
-        outcome = learners.make("rl", {"baseline": baseline}).judge(
+        outcome = objectives.make("rl", {"baseline": baseline}).judge(
             logits.expand(4000, 16, 2), labels.expand(4000, 16), uniform, {}
         )
         spread[baseline] = float(outcome.by_logits.var(0).sum())
@@ -117,9 +117,9 @@ def test_a_baseline_lowers_the_variance() -> None:
 
 def test_the_first_running_baseline_is_zero() -> None:
     logits, labels, uniform = some((1, 8, 2), 1)
-    running = learners.make("rl", {"baseline": "running"})
+    running = objectives.make("rl", {"baseline": "running"})
     start = {name: torch.tensor([value]) for name, value in running.start().items()}
-    plain = learners.make("rl", {"baseline": "none"}).judge(logits, labels, uniform, {})
+    plain = objectives.make("rl", {"baseline": "none"}).judge(logits, labels, uniform, {})
     first = running.judge(logits, labels, uniform, start)
     torch.testing.assert_close(first.by_logits, plain.by_logits, check_dtype=False)
     second = running.judge(logits, labels, uniform, first.state)
