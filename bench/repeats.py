@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.engines import stacks
-from waterjar.lab.binary.learner import Batch, Learner, first_network
+from waterjar.lab.learning.learner import Batch, Learner, first_network
 from waterjar.lab.binary.pixels import Pixels
 from waterjar.lab.binary.repeat_group import traced
-from waterjar.lab.binary.weights import aligned_rows
+from waterjar.lab.learning.weights import aligned_rows
 
 BATCH, SIDE, RATE = 128, 28, 0.01
 

@@ -102,7 +102,7 @@ class Einstellung:
         at.trace = trace = trace.to(self._device)
         for number in range(at.batch, stop):
             batch = epoch.batch(number)
-            seen = self.learner.observe(batch.inputs.to(self._device), batch.labels.to(self._device))
+            seen = self.learner.observe(batch.inputs.to(self._device), batch.labels.to(self._device), at.epoch)
             trace[:, number] = torch.stack([seen.loss, seen.correct.to(seen.loss.dtype), seen.gradient_norm])
             at.replayed += seen.replayed
             at.patched += batch.patched

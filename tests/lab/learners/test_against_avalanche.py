@@ -6,7 +6,7 @@
 | EWCPlugin, online, decay_factor | ewc_on, penalty="mammoth", fisher="batch", gamma=decay_factor |
 | EWCPlugin, separate | the same, as long as only one task has ended: after that they keep an anchor per task |
 | ReplayPlugin with a reservoir | er, replay="later_tasks", in the first step of a task: they fill the memory after it |
-| ReservoirSamplingBuffer | Reservoir, in distribution |
+| ReservoirSamplingBuffer | Memory, in distribution |
 | DER | derpp, on one and the same memory, drawn whole: they draw once for both terms, and store later logits |
 
 Their importances hang on the batch size, ours do with fisher="batch" alone.
@@ -26,9 +26,10 @@ from scipy import stats
 from torch.utils.data import DataLoader, TensorDataset
 
 from lab.learners import linear_softmax as linear
+from lab.learning.contexts import batch_of, surroundings
 from waterjar.lab import learners
-from waterjar.lab.learners import Reservoir
-from waterjar.lab.learners._fisher import diagonal_fisher
+from waterjar.lab.learning.fisher import diagonal_fisher
+from waterjar.lab.learning.memory import Memory
 
 pytestmark = [pytest.mark.oracle, pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -155,8 +156,9 @@ def test_online_ewc(avalanche, decay):
         train_theirs(theirs, experience)
         train_ours(learner, task, batches[task])
         assert_same_weights(learner.network, theirs.model, atol=1e-7)
-        for mine, data in zip(learner.state()["importance"], plugin.importances[task].values(), strict=True):
-            np.testing.assert_allclose(mine, data.data, rtol=1e-5)
+        importance = learner._learner.weights.views_of(learner.options[0].importance).values()
+        for mine, data in zip(importance, plugin.importances[task].values(), strict=True):
+            np.testing.assert_allclose(mine[0], data.data, rtol=1e-5)
     without = learners.make("sgd", linear.network(n_classes=6), seed=0, lr=0.1)
     for task in range(3):
         train_ours(without, task, batches[task])
@@ -203,12 +205,11 @@ def test_der_step_on_the_same_memory(avalanche, alpha, beta):
     train_ours(learner, 0, batches[0])
     assert_same_weights(learner.network, theirs.model)
     # Right after the task the distance to the logits that they store then is 0: shrink the weights, so that it is not.
-    state = learner.state()
+    memory = learner.options[0].memory
     with torch.no_grad():
-        state["memory"]["logits"] = learner.network(state["memory"]["inputs"].double()).float()
-        for weights in (state["network"]["head.weight"], theirs.model.head.weight):
+        memory.logits[0] = learner.network(memory.inputs[0].double()).float()
+        for weights in (learner.network.head.weight, theirs.model.head.weight):
             weights.mul_(0.5)
-    learner.load_state(state)
     train_theirs(theirs, stream[1])
     train_ours(learner, 1, batches[1])
     assert_same_weights(learner.network, theirs.model, atol=1e-6)  # our memory is float32
@@ -227,11 +228,10 @@ def test_reservoirs_keep_the_same_share_of_the_past(avalanche):
                 buffer.update_from_dataset(task.dataset)
             kept["theirs"].append(sum(int(label) < 2 for label in buffer.buffer.targets))
     for seed in range(trials):
-        memory = Reservoir(capacity, (1, 1, 3), seed=seed)
-        for task, parts in enumerate(batches):
-            for inputs, labels in parts:
-                memory.add(inputs.float(), labels, task)
-        kept["ours"].append(int((memory.contents.labels < 2).sum()))
+        memory = Memory(capacity, surroundings(1, first=seed))
+        for labels in (labels for parts in batches for _, labels in parts):
+            memory.offer(batch_of(labels[None].numpy()), labels)
+        kept["ours"].append(int((memory.rows < 2).sum()))
     # Bins of 5 or more expected: up to 3, 4, 5, 6, 7 and more.
     edges = [3, 4, 5, 6]
     share = np.diff([0.0, *chances.cdf(edges), 1.0])

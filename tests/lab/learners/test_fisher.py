@@ -11,8 +11,8 @@ from torch.nn import functional
 from lab.learners import linear_softmax as linear
 from waterjar.errors import WaterjarError
 from waterjar.lab import networks
-from waterjar.lab.learners import _fisher
-from waterjar.lab.learners._fisher import diagonal_fisher
+from waterjar.lab.learning import fisher as _fisher
+from waterjar.lab.learning.fisher import diagonal_fisher
 
 pytestmark = pytest.mark.torch
 

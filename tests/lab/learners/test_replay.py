@@ -15,6 +15,11 @@ LR = 0.1
 EXACT = {"rtol": 1e-6, "atol": 1e-9}  # stored logits are float32
 
 
+def memory(learner):
+    """That of its own option."""
+    return learner.options[0].memory
+
+
 def first_step(name, size=5, **settings):
     """A learner after one batch that fills its memory: whatever it draws next is all of that batch."""
     learner = learners.make(name, linear.network(), seed=3, lr=LR, buffer_size=size, **settings)
@@ -79,28 +84,6 @@ def test_derpp_closed_form_gradient_of_the_logit_term():
     np.testing.assert_allclose(linear.matrix(learner.network), theta - LR * gradient, **EXACT)
 
 
-def test_the_two_draws_of_derpp_are_independent():
-    """k of n twice: on average k^2/n in common, were they one draw it would be k."""
-    learner = learners.make("derpp", linear.network(), seed=0, lr=1e-9, buffer_size=20, minibatch_size=5)
-    draws, draw = [], learner.memory.draw
-
-    def spy(count):
-        draws.append(draw(count))
-        return draws[-1]
-
-    learner.memory.draw = spy
-    learner.begin_task(0)
-    for k in range(400):
-        learner.observe(*linear.batch(20 if k == 0 else 1, seed=k))
-    common = []
-    for dark, plain in zip(draws[::2], draws[1::2], strict=True):
-        values = [{float(v) for v in part.inputs[:, 0, 0, 0]} for part in (dark, plain)]
-        assert len(values[0]) == len(values[1]) == 5
-        common.append(len(values[0] & values[1]))
-    variance = 5 * 0.25 * 0.75 * 15 / 19
-    assert abs(np.mean(common) - 1.25) < 4 * np.sqrt(variance / len(common))
-
-
 @pytest.mark.parametrize("name", ["er", "derpp"])
 def test_replay_is_what_was_seen_patch_and_all(name):
     """Mistake 5: the buffer held un-patched images. And no second augmentation may cut the patch away."""
@@ -112,11 +95,9 @@ def test_replay_is_what_was_seen_patch_and_all(name):
     learner.begin_task(4)
     learner.observe(seen, torch.tensor([0, 1, 2, 0, 1, 2, 0, 1]))
     seen.zero_()  # the memory keeps a copy
-    contents = learner.memory.contents
-    assert torch.equal(contents.inputs, original)
-    assert contents.tasks.tolist() == [4] * 8
-    drawn = learner.memory.draw(8)
-    assert torch.equal(drawn.inputs[:, :, 5:9, 7:11], original[:, :, 5:9, 7:11])
+    drawn = memory(learner).draw(8, "replay")
+    assert torch.equal(memory(learner).inputs[0], original)
+    assert torch.equal(drawn.inputs[0, :, :, 5:9, 7:11], original[:, :, 5:9, 7:11])
 
 
 def batch_norm_learner(name, **settings):
@@ -126,9 +107,9 @@ def batch_norm_learner(name, **settings):
     batches = [(k + torch.randn(6, 3, 32, 32, generator=generator), torch.arange(6) % 3) for k in range(2)]
     learner.begin_task(0)
     learner.observe(*batches[0])
-    twin = copy.deepcopy(network)
+    twin = copy.deepcopy(learner.network).train()
     learner.observe(*batches[1])
-    return network, twin, batches
+    return learner.network, twin, batches
 
 
 def statistics(network):
@@ -159,7 +140,7 @@ def test_memory_of_the_seeds_preset():
     network = networks.build("small_cnn", n_classes=60, seed=0)
     learner = learners.make("derpp", network, seed=0, preset="derpp_einstellung")
     assert (learner.settings.alpha, learner.settings.beta, learner.settings.lr) == (0.1, 0.5, 0.01)
-    assert learner.buffer_bytes == 500 * (3 * 32 * 32 * 4 + 60 * 4 + 8 + 8)
+    assert learner.buffer_bytes == 500 * (3 * 32 * 32 * 4 + 60 * 4 + 8)
     changed = learners.make("derpp", network, seed=0, preset="derpp_einstellung", buffer_size=100)
     assert changed.buffer_bytes == learner.buffer_bytes // 5 and changed.settings.beta == 0.5
 
@@ -167,9 +148,9 @@ def test_memory_of_the_seeds_preset():
 def test_a_short_type_halves_the_images():
     network = networks.build("small_cnn", n_classes=60, seed=0)
     learner = learners.make("er", network, seed=0, buffer_size=10, buffer_dtype="bfloat16")
-    assert learner.buffer_bytes == 10 * (3 * 32 * 32 * 2 + 8 + 8)
+    assert learner.buffer_bytes == 10 * (3 * 32 * 32 * 2 + 8)
     x = torch.randn(10, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     learner.begin_task(0)
     learner.observe(x, torch.arange(10))
-    assert torch.equal(learner.memory.contents.inputs, x.bfloat16())
+    assert torch.equal(memory(learner).inputs[0], x.bfloat16())
     assert learner.observe(x, torch.arange(10)).replayed == 10

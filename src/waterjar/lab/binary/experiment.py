@@ -134,7 +134,8 @@ class BinaryTasks:
         at.replayed += sum(replayed for _, replayed in answers)
 
     def end(self, at: Progress) -> None:
-        """No learner of this kind measures anything at the end of a task."""
+        """Let the learners measure what mattered in the task."""
+        at.replayed += sum(self._engine.ask("end_task"))
 
     def evaluated(self, at: Progress) -> dict[str, Any]:
         """Accuracies and losses of everybody on all test sets, and what the batches since the last step told."""

@@ -46,6 +46,10 @@ class Pixels:
         """Bytes (*rows, height, width, channel)."""
         return torch.from_numpy(_reduce(self._images[rows], self.shape[0]))
 
+    def inputs(self, rows: Rows) -> Tensor:
+        """What a network sees of rows (..., ): (..., channel, height, width)."""
+        return self.normalise(self.gather(rows))
+
     def normalise(self, images: Tensor) -> Tensor:
         """Bytes (..., height, width, channel) to floats (..., channel, height, width), channels last in memory."""
         *lead, height, width, channels = images.shape

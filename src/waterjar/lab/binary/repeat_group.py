@@ -18,7 +18,9 @@ from torch import Tensor
 from waterjar.lab.binary.class_tasks import ClassTasks, draw_tasks, labels_of
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.examples import judge_some, train_example_rows
-from waterjar.lab.binary.learner import Batch, Learner, Rows, StepResult, first_network
+from waterjar.lab.binary.learner import first_network, rule_of
+from waterjar.lab.learning.learner import Learner, StepResult
+from waterjar.lab.learning.options import Batch, Rows
 from waterjar.lab.binary.pixels import Pixels, statistics_of
 from waterjar.lab.binary.probes import probe_rows
 from waterjar.lab.counter_hash import epoch_order, hash_words, permutation
@@ -71,18 +73,25 @@ class RepeatGroup:
         self._asked = train_example_rows(self.tasks, config, members)
         self._probes = [probe_rows(self.tasks, config, m) for m in members] if config.recording.features else []
 
-    def _made(self, role: str, first_seeds: Sequence[int], **how: Any) -> Learner:
+    def _made(self, role: str, first_seeds: Sequence[int], **how: bool) -> Learner:
         return Learner(
-            self.config,
-            self._structure,
-            self._train,
+            rule_of(self.config, **how),
+            [first_network(self.config, self._train.shape, seed) for seed in first_seeds],
             seeds=self._seeds,
-            first_seeds=first_seeds,
             role=role,
             device=self._device,
+            images=self._train,
             space=self._space,
-            **how,
         )
+
+    def end_task(self) -> int:
+        """Let the options measure what mattered in the task; gives how many samples went through networks."""
+        return self.learner.end_task(self._plain_batches)
+
+    def _plain_batches(self) -> Iterator[Batch]:
+        """The task's images in the order of the data set."""
+        for begin, end in self.bounds:
+            yield self._batch(np.broadcast_to(np.arange(begin, end), (len(self.members), end - begin)))
 
     def begin_task(self, task: int) -> None:
         """Fetch the task's images (those of the last one are freed), tell everybody, and make the expert."""
@@ -132,7 +141,7 @@ class RepeatGroup:
         labels = self._labels[places]
         rows = np.take_along_axis(self._rows, places, 1)
         targets = torch.from_numpy(labels).to(self._device)
-        return Batch(self._train.normalise(images), rows, labels, targets)
+        return Batch(self._train.normalise(images), targets, labels, rows)
 
     def _mixture(self, epoch: int, begin: int, end: int) -> Batch:
         """As many images as the learner's batch, of all tasks: the next of a row of permutations of them all."""
@@ -142,8 +151,7 @@ class RepeatGroup:
         places = np.concatenate([self._mixed_order(turn)[:, at[turns == turn]] for turn in np.unique(turns)], 1)
         everything = np.stack([self.tasks.train(member).reshape(-1) for member in self.members])
         rows, labels = np.take_along_axis(everything, places, 1), self._labels[places % self.tasks.n_train]
-        images = self._train.normalise(self._train.gather(rows))
-        return Batch(images, rows, labels, torch.from_numpy(labels).to(self._device))
+        return Batch(self._train.inputs(rows), torch.from_numpy(labels).to(self._device), labels, rows)
 
     def _mixed_order(self, turn: int) -> Rows:
         if self._mixed[0] != turn:
@@ -193,7 +201,7 @@ class RepeatGroup:
         size = max(1, _IMAGES_AT_ONCE // len(self.members))
         for start in range(0, rows.shape[1], size):
             place = slice(start, start + size)
-            yield self._train.normalise(self._train.gather(rows[:, place])), labels[:, place]
+            yield self._train.inputs(rows[:, place]), labels[:, place]
 
     def _chunks(self, first: int, stop: int) -> Iterator[tuple[slice, Tensor, Rows]]:
         """Test images of tasks `first` to `stop`: where they stand, inputs (repeat, some, ...), labels (repeat, some).
@@ -204,7 +212,7 @@ class RepeatGroup:
         last = stop * self.tasks.n_test
         for start in range(first * self.tasks.n_test, last, size):
             place = slice(start, min(start + size, last))
-            inputs = self._test.normalise(self._test.gather(self._test_rows[:, place]))
+            inputs = self._test.inputs(self._test_rows[:, place])
             yield place, inputs, self._test_labels[:, place]
 
     def features(self) -> dict[str, NDArray[np.float32]]:
@@ -213,7 +221,7 @@ class RepeatGroup:
         rows = np.stack(self._probes)
         found: dict[str, list[NDArray[np.float32]]] = {layer: [] for layer in layers}
         for place in range(rows.shape[1]):
-            inputs = self._test.normalise(self._test.gather(rows[:, place]))
+            inputs = self._test.inputs(rows[:, place])
             _, maps = self.learner.gradients.read(inputs, layers)
             for layer in layers:
                 found[layer].append(maps[layer].cpu().numpy())

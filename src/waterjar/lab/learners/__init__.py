@@ -1,31 +1,30 @@
 """Learners: how a network is updated, and what is kept of earlier tasks. One a file, found by module name.
 
 A learner is a module with a pydantic `Settings` and `build(network, settings, *, seed, device, precision) ->
-Learner`; published hyper-parameters stand in its `PRESETS`. Randomness comes from `seed` alone.
+Learner`; with `more`, too, it takes options beside its own. Published hyper-parameters stand in its `PRESETS`. Randomness
+comes from `seed` alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from typing import Any, get_args
 
 import torch
 from pydantic import BaseModel
 
-from waterjar.errors import unknown_name
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab.learners._protocol import Learner, Observation, Precision, Preset, State, Wants
-from waterjar.lab.learners._reservoir import Memories, Reservoir
 from waterjar.lab.networks import Network
 from waterjar.run.shelf import SHELVES
 
 __all__ = [
     "SHELF",
     "Learner",
-    "Memories",
     "Observation",
     "Precision",
     "Preset",
-    "Reservoir",
     "State",
     "Wants",
     "learner_of",
@@ -81,9 +80,10 @@ def make(
     device: torch.device | str = "cpu",
     precision: Precision = "float32",
     preset: str | None = None,
+    options: Sequence[tuple[str, Mapping[str, Any]]] = (),
     **settings: object,
 ) -> Learner:
-    """A learner by its name, around a network, which moves to `device`.
+    """A learner by its name, with options beside its own; it begins with the weights of `network`.
 
     >>> from waterjar.lab import networks
     >>> network = networks.build("mlp", n_classes=3, image_shape=(1, 2, 2), seed=0, hidden=(4,))
@@ -97,7 +97,9 @@ def make(
     parsed = parse(name, settings, preset)
     if precision not in get_args(Precision):
         raise unknown_name("precision", precision, get_args(Precision))
-    learner: Learner = SHELF.module(name).build(
-        network, parsed, seed=seed, device=torch.device(device), precision=precision
-    )
+    build = SHELF.module(name).build
+    more = {"more": list(options)} if options else {}
+    if more and not {"more", "how"} & signature(build).parameters.keys():
+        raise WaterjarError(f"learner '{name}' takes no options, and is given {', '.join(one for one, _ in options)}")
+    learner: Learner = build(network, parsed, seed=seed, device=torch.device(device), precision=precision, **more)
     return learner

@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 from pydantic import BaseModel
 from torch import Tensor
 
+from waterjar.lab.learning.gradients import Precision
 from waterjar.lab.networks import Network
 
-Precision = Literal["float32", "bfloat16"]
-"""In what the network computes while training; weights, gradients and losses are float32 in both."""
+__all__ = ["Learner", "Observation", "Precision", "Preset", "State", "Wants"]
 
 Wants = Literal["sequence", "joint"]
 """Whether a learner takes the tasks one after the other, or all of them mixed."""
@@ -77,8 +77,8 @@ class Learner(Protocol):
         """Before the first batch of each task; after `load_state` in the middle of a task, do not call it."""
         ...
 
-    def observe(self, inputs: Tensor, labels: Tensor) -> Observation:
-        """One update on a batch: inputs (batch, channel, height, width), labels (batch,) int64."""
+    def observe(self, inputs: Tensor, labels: Tensor, epoch: int = 0) -> Observation:
+        """One update on a batch: inputs (batch, channel, height, width), labels (batch,) int64; `epoch` of the task."""
         ...
 
     def end_task(self, batches: Iterable[tuple[Tensor, Tensor]]) -> int:

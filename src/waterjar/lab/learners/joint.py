@@ -5,17 +5,16 @@ The mixing is done by the scenario (`interleaved`), which reads `wants`.
 
 from __future__ import annotations
 
-import torch
+from typing import Any
 
-from waterjar.lab.learners import sgd
-from waterjar.lab.learners._protocol import Precision
+from waterjar.lab.learners._single import DescentSettings, SingleLearner
 from waterjar.lab.networks import Network
 
 
-class Settings(sgd.Settings):
+class Settings(DescentSettings):
     """As for `sgd`."""
 
 
-def build(network: Network, settings: Settings, *, seed: int, device: torch.device, precision: Precision) -> sgd.Sgd:
+def build(network: Network, settings: Settings, **how: Any) -> SingleLearner:
     """`sgd` under another name, which wants all tasks mixed."""
-    return sgd.Sgd(network, settings, seed=seed, device=device, precision=precision, name="joint", wants="joint")
+    return SingleLearner("joint", network, settings, wants="joint", **how)

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.binary.options import Context, Option
+from waterjar.lab.learning.options import Context, Option
 
 
 class Settings(BaseModel):

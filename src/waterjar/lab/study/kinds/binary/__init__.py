@@ -10,7 +10,8 @@ from typing import Any
 from waterjar.errors import unknown_name
 from waterjar.lab.binary import BinaryConfig, draw_tasks, run_id_of
 from waterjar.lab.binary.engines import is_stacked, processes_a_run
-from waterjar.lab.binary.learner import first_network, try_options
+from waterjar.lab.binary.learner import first_network, rule_of
+from waterjar.lab.learning.learner import try_options
 from waterjar.lab.binary.probes import probe_rows
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData
@@ -47,7 +48,7 @@ def check(configs: Sequence[BinaryConfig], data: ImageData) -> None:
                 raise unknown_name("recording.features: layer", layer, network.layer_names)
         if config.recording.features:
             probe_rows(draw_tasks(data, config), config, 0)
-        try_options(config, network)
+        try_options(rule_of(config), network)
 
 
 def train(

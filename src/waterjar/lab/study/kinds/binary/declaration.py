@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field, model_validator
 
 from waterjar.diagnose.analysis import Analysis
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary import BinaryConfig, networks, objectives
+from waterjar.lab.binary import BinaryConfig, networks
+from waterjar.lab.learning import objectives
 from waterjar.lab.binary.class_tasks import task_name
 from waterjar.lab.binary.config import (
     OptionChoice,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from waterjar.lab.binary import optimisers
+from waterjar.lab.learning import optimisers
 
 pytestmark = pytest.mark.torch
 

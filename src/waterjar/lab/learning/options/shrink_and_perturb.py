@@ -14,7 +14,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.binary.options._option import Context, Option, Position
+from waterjar.lab.learning.options._option import Context, Option, Position
 from waterjar.lab.counter_hash import hash_words
 
 

@@ -23,8 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from waterjar.lab.binary.networks._units import UnitLayer, unit_layers
-from waterjar.lab.binary.options._option import Context, Option, Position
-from waterjar.lab.binary.options._renewal import renew
+from waterjar.lab.learning.options._option import Context, Option, Position
+from waterjar.lab.learning.options._renewal import renew
 
 
 class Settings(BaseModel):

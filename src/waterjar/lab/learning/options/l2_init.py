@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.binary.options._option import Context, Option
+from waterjar.lab.learning.options._option import Context, Option
 
 
 class Settings(BaseModel):

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from waterjar.lab.binary import networks, objectives
-from waterjar.lab.binary.chain import is_chain
-from waterjar.lab.binary.gradients import Gradients
-from waterjar.lab.binary.weights import Weights
+from waterjar.lab.binary import networks
+from waterjar.lab.learning import objectives
+from waterjar.lab.learning.chain import is_chain
+from waterjar.lab.learning.gradients import Gradients
+from waterjar.lab.learning.segments import lesson
+from waterjar.lab.learning.weights import Weights
 from waterjar.lab.networks import Network
 
 pytestmark = pytest.mark.torch
@@ -52,12 +54,12 @@ def test_supervised_gradient_is_autograds_of_cross_entropy(name: str, settings: 
         found = torch.autograd.grad(functional.cross_entropy(logits[-1], target), list(net.parameters()))
         expected.append(torch.cat([part.reshape(-1) for part in found]))
     together, _ = gradients_of(nets, "sl")
-    told = together.compute(images, labels, uniform, {})
+    told = together.compute(lesson(images, labels, ()), uniform, {})
     torch.testing.assert_close(together.values, torch.stack(expected), atol=1e-6, rtol=1e-4)
     torch.testing.assert_close(told.logits, torch.stack(logits).detach())
     for k, net in enumerate(nets):
         alone, _ = gradients_of([net], "sl")
-        alone.compute(images[k : k + 1], labels[k : k + 1], uniform[k : k + 1], {})
+        alone.compute(lesson(images[k : k + 1], labels[k : k + 1], ()), uniform[k : k + 1], {})
         torch.testing.assert_close(alone.values[0], expected[k], atol=1e-6, rtol=1e-4)
 
 
@@ -71,14 +73,14 @@ def test_reinforce_alone_and_together(name: str, settings: dict[str, Any], basel
     weights = Weights(nets[0], 2, CPU)
     weights.fill(nets)
     together = Gradients(nets[0], weights, learner, nets[0].layer_names, torch.zeros_like(weights.values))
-    both = together.compute(images, labels, uniform, state)
+    both = together.compute(lesson(images, labels, ()), uniform, state)
     for k, net in enumerate(nets):
         own = Weights(net, 1, CPU)
         own.fill([net])
         alone = Gradients(net, own, learner, net.layer_names, torch.zeros_like(own.values))
         one = slice(k, k + 1)
         told = alone.compute(
-            images[one], labels[one], uniform[one], {name: value[one] for name, value in state.items()}
+            lesson(images[one], labels[one], ()), uniform[one], {name: value[one] for name, value in state.items()}
         )
         torch.testing.assert_close(alone.values, together.values[one], atol=1e-6, rtol=1e-4)
         torch.testing.assert_close(told.reward, both.reward[one] if both.reward is not None else None)
@@ -96,13 +98,13 @@ def test_descending_at_once_is_descending_the_gradient(name: str, settings: dict
     images, labels, uniform = batch(1)
     written, at_once = (gradients_of([built(name, settings, 5)], "sl") for _ in range(2))
     assert at_once[0].can_descend
-    written[0].compute(images, labels, uniform, {})
+    written[0].compute(lesson(images, labels, ()), uniform, {})
     rates = (
         torch.full((written[1].features,), 0.3),
         torch.full((written[1].values.shape[1] - written[1].features,), 0.07),
     )
     expected = written[1].values - torch.cat(rates) * written[0].values
-    at_once[0].compute(images, labels, uniform, {}, (0.3, 0.07))
+    at_once[0].compute(lesson(images, labels, ()), uniform, {}, (0.3, 0.07))
     torch.testing.assert_close(at_once[1].values, expected)
     assert not at_once[0].values.any()
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from waterjar.lab.binary import objectives
-from waterjar.lab.binary.objectives.rl import drawn_actions
+from waterjar.lab.learning import objectives
+from waterjar.lab.learning.objectives.rl import drawn_actions
 
 pytestmark = pytest.mark.torch
 

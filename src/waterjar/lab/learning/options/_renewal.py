@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from waterjar.lab.binary.networks._units import UnitLayer
-from waterjar.lab.binary.options._option import Context
+from waterjar.lab.learning.options._option import Context
 from waterjar.lab.counter_hash import Word, hash_words
 
 

@@ -8,7 +8,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from waterjar.lab.binary.objectives import Outcome
+from waterjar.lab.learning.objectives import Outcome
 
 
 class Settings(BaseModel):

@@ -13,7 +13,7 @@ from waterjar.lab.networks import Network
 _LINE = 16  # float32 numbers in a cache line
 
 
-def aligned_rows(repeats: int, size: int, device: torch.device) -> Tensor:
+def aligned_rows(repeats: int, size: int, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
     """Zeros (repeat, size) of which every row begins at a cache line: products into rows that do not take half as long
     again.
 
@@ -21,7 +21,7 @@ def aligned_rows(repeats: int, size: int, device: torch.device) -> Tensor:
     >>> rows.shape, {row.data_ptr() % 64 for row in rows}
     (torch.Size([3, 5]), {0})
     """
-    return torch.zeros(repeats, -(-size // _LINE) * _LINE, device=device)[:, :size]
+    return torch.zeros(repeats, -(-size // _LINE) * _LINE, device=device, dtype=dtype)[:, :size]
 
 
 class Weights:
@@ -33,7 +33,7 @@ class Weights:
     def __init__(self, network: Network, repeats: int, device: torch.device) -> None:
         shapes = {name: tuple(parameter.shape) for name, parameter in network.named_parameters()}
         sizes = [math.prod(shape) for shape in shapes.values()]
-        self.values = aligned_rows(repeats, sum(sizes), device)
+        self.values = aligned_rows(repeats, sum(sizes), device, network.head.weight.dtype)
         self._shapes = shapes
         self.views = self.views_of(self.values)
         self.features = sum(size for name, size in zip(shapes, sizes, strict=True) if not name.startswith("head."))

@@ -33,7 +33,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.binary.objectives import Outcome
+from waterjar.lab.learning.objectives import Outcome
 
 Baseline = Literal["none", "batch", "running"]
 

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from lab.learning.contexts import batch_of, logits_of, rows_of, surroundings
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary import networks, optimisers, options
-from waterjar.lab.binary.options import Context, Option, Position
-from waterjar.lab.binary.options.continual_backprop import ContinualBackprop
-from waterjar.lab.binary.options.redo import dormant
-from waterjar.lab.binary.options.replay import Replay
-from waterjar.lab.binary.weights import Weights
+from waterjar.lab.learning import options
+from waterjar.lab.learning.options import Context, Option, Position
+from waterjar.lab.learning.options.continual_backprop import ContinualBackprop
+from waterjar.lab.learning.options.ewc_on import EwcOn
+from waterjar.lab.learning.options.redo import dormant
 
 pytestmark = pytest.mark.torch
 START = Position(0, 0, 0, 0)
-
-
-def surroundings(repeats: int = 2, *, role: str = "learner", first: int = 0, **settings: object) -> Context:
-    """Perceptrons (1x2x2 -> 4 -> 3 -> 2) with momenta of 1 everywhere."""
-    seeds = tuple(range(first, first + repeats))
-    nets = [networks.build("mlp", n_classes=2, image_shape=(1, 2, 2), seed=s, hidden=(4, 3), **settings) for s in seeds]
-    weights = Weights(nets[0], repeats, torch.device("cpu"))
-    weights.fill(nets)
-    optimiser = optimisers.make("sgd", {"momentum": 0.9}, weights.values)
-    optimiser.memories["velocity"].fill_(1.0)
-    return Context(nets[0], weights, optimiser, seeds, role, image_bytes=4)
 
 
 def made(name: str, settings: Mapping[str, object], where: Context) -> Option:
@@ -39,7 +29,7 @@ def made(name: str, settings: Mapping[str, object], where: Context) -> Option:
 
 def test_found_by_name_and_composed_once_each() -> None:
     assert options.names() == (
-        "continual_backprop", "l2_init", "layer_norm", "redo", "replay", "shrink_and_perturb",
+        "continual_backprop", "derpp", "ewc_on", "l2_init", "layer_norm", "redo", "replay", "shrink_and_perturb",
     )  # fmt: skip
     with pytest.raises(WaterjarError, match="each at most once"):
         options.make([("redo", {}), ("redo", {})], surroundings())
@@ -52,11 +42,11 @@ def test_an_option_that_overrides_nothing_does_nothing() -> None:
     option = Option()
     option.begin_task(START)
     option.after_update({}, START)
-    option.offer(np.zeros((2, 1), np.int64), np.zeros((2, 1), np.int64), START)
+    option.offer(batch_of(np.zeros((2, 1), np.int64)), torch.zeros(2, 1, 2), START)
     gradients = torch.ones(2, 3)
     option.regularise(gradients)
     option.load_state(option.state())
-    assert option.recall(3, START) is None and option.buffer_bytes == 0
+    assert option.recall(3, START) == () and option.buffer_bytes == 0 and option.end_task(lambda: []) == 0
     assert torch.equal(before, where.weights.values) and bool((gradients == 1).all())
 
 
@@ -123,63 +113,82 @@ class TestShrinkAndPerturb:
         assert torch.equal(where.weights.values, before / 4)
 
 
+def shown(option: Option, rows: np.ndarray, at: Position = START) -> None:
+    option.offer(batch_of(rows), logits_of(rows), at)
+
+
 class TestReplay:
-    def test_every_image_stays_with_the_same_chance(self) -> None:
-        where = Context(*list(vars(surroundings(1)).values())[:3], tuple(range(3000)), "learner", 4)
-        memory = Replay(options.parse("replay", {"size": 5}), where)  # type: ignore[arg-type]
-        for start in range(0, 20, 4):
-            rows = np.tile(np.arange(start, start + 4), (3000, 1))
-            memory.offer(rows, rows % 2, Position(0, 0, start, start))
-        memory.offer(np.full((3000, 4), 99), np.zeros((3000, 4), np.int64), Position(0, 1, 0, 5))  # a later epoch
-        assert memory.offered == 20
-        counts = np.bincount(memory.rows.ravel(), minlength=20)
-        assert counts.sum() == 15_000 and len(counts) == 20
-        # each stays in with probability 1/4: binomial, and 4 standard deviations are rare in 20 of them
-        assert (np.abs(counts - 750) < 4 * np.sqrt(3000 * 0.25 * 0.75)).all()
-        assert all(len(set(row)) == 5 for row in memory.rows.tolist())
-        assert (memory.labels == memory.rows % 2).all()
-        assert memory.buffer_bytes == 3000 * 5 * (4 + 8)
-
-    def test_a_draw_has_no_sample_twice_and_every_sample_as_often(self) -> None:
-        where = surroundings(2)
-        memory = Replay(options.parse("replay", {"size": 6, "samples": 4, "replay": "always"}), where)  # type: ignore[arg-type]
-        assert memory.recall(4, START) is None
-        memory.offer(np.arange(12).reshape(2, 6), np.zeros((2, 6), np.int64), START)
-        counts = np.zeros(12)
-        for batch in range(600):
-            drawn = memory.recall(9, Position(0, 0, batch, batch))
-            assert drawn is not None and drawn.rows.shape == (2, 4)
-            assert (drawn.rows[0] < 6).all() and (drawn.rows[1] >= 6).all()
-            for row in drawn.rows:
-                assert len(set(row.tolist())) == 4
-            np.add.at(counts, drawn.rows.ravel(), 1)
-        assert (np.abs(counts - 400) < 4 * np.sqrt(600 * (4 / 6) * (2 / 6))).all()
-
     def test_when_and_how_much(self) -> None:
-        memory = made("replay", {"size": 6}, surroundings(1))
-        rows = np.arange(3)[None]
-        memory.offer(rows, rows, START)
-        assert memory.recall(2, START) is None  # not in the first task
-        later = memory.recall(2, Position(1, 0, 0, 0))
-        assert later is not None and later.rows.shape == (1, 2)
-        all_there_is = memory.recall(9, Position(1, 0, 0, 0))
-        assert all_there_is is not None and sorted(all_there_is.rows[0].tolist()) == [0, 1, 2]
+        option = made("replay", {"size": 6}, surroundings(1))
+        shown(option, np.arange(3)[None])
+        shown(option, np.array([[9]]), Position(0, 1, 0, 1))  # a later epoch: not offered
+        assert option.recall(2, START) == ()  # not in the first task
+        (later,) = option.recall(2, Position(1, 0, 0, 0))
+        assert later.targets.shape == (1, 2) and later.weight is None
+        (everything,) = option.recall(9, Position(1, 0, 0, 0))
+        assert sorted(rows_of(everything.inputs)[0].tolist()) == [0, 1, 2]
+        assert (everything.targets.numpy() == rows_of(everything.inputs) % 2).all()
         again = made("replay", {"size": 6}, surroundings(1))
-        again.load_state(memory.state())
-        both = [one.recall(2, Position(1, 4, 2, 8)) for one in (memory, again)]
-        assert both[0] is not None and both[1] is not None and (both[0].rows == both[1].rows).all()
+        again.load_state(option.state())
+        both = [rows_of(one.recall(2, Position(1, 4, 2, 8))[0].inputs) for one in (option, again)]
+        assert (both[0] == both[1]).all()
 
-    def test_a_repeat_remembers_the_same_alone_and_among_others(self) -> None:
-        stream = np.random.default_rng(0).integers(0, 1000, (3, 50))
-        many, alone = (
-            made("replay", {"size": 7}, surroundings(3)),
-            made("replay", {"size": 7}, surroundings(1, first=2)),
-        )
-        many.offer(stream, stream, START)
-        alone.offer(stream[2:], stream[2:], START)
-        both = [one.recall(4, Position(1, 0, 3, 9)) for one in (many, alone)]
-        assert both[0] is not None and both[1] is not None
-        assert both[0].rows[2].tolist() == both[1].rows[0].tolist()
+    def test_always_and_every_epoch(self) -> None:
+        option = made("replay", {"size": 6, "samples": 2, "replay": "always", "offered": "every_epoch"}, surroundings(1))
+        assert option.recall(2, START) == ()  # nothing is there yet
+        for epoch in range(3):
+            shown(option, np.array([[epoch]]), Position(0, epoch, 0, epoch))
+        (found,) = option.recall(9, Position(0, 3, 0, 3))
+        assert found.targets.shape == (1, 2) and set(rows_of(found.inputs)[0].tolist()) < {0, 1, 2}
+
+    def test_settings_that_were_added_are_not_written_out_where_they_are_not_used(self) -> None:
+        """So runs of before keep their identity."""
+        plain = {"size": 500, "samples": None, "replay": "later_tasks"}
+        assert options.parse("replay", {}).model_dump(mode="json") == plain
+        given = options.parse("replay", {"offered": "every_epoch"}).model_dump(mode="json")
+        assert given == {**plain, "offered": "every_epoch"}
+
+
+class TestDerpp:
+    @pytest.mark.parametrize("rows", [True, False])
+    def test_logits_and_labels_are_drawn_apart(self, rows: bool) -> None:
+        option = made("derpp", {"size": 8, "samples": 4, "alpha": 0.3, "beta": 0.7}, surroundings(2, rows=rows))
+        shown(option, np.arange(16).reshape(2, 8))
+        assert option.recall(5, START) == ()
+        same = []
+        for batch in range(40):
+            dark, plain = option.recall(5, Position(1, 0, batch, batch))
+            assert (dark.weight, dark.distance, plain.weight, plain.distance) == (0.3, "mean", 0.7, None)
+            assert torch.equal(dark.targets, logits_of(rows_of(dark.inputs)))
+            assert (plain.targets.numpy() == rows_of(plain.inputs) % 2).all()
+            same += [len(set(a) & set(b)) for a, b in zip(rows_of(dark.inputs), rows_of(plain.inputs), strict=True)]
+        # two independent draws of 4 of 8: hypergeometric, 2 in common on average, variance 4/7
+        assert abs(np.mean(same) - 2) < 4 * (4 / 7 / len(same)) ** 0.5
+
+    def test_apart_is_for_batch_norm_or_on_request(self) -> None:
+        assert not made("derpp", {}, surroundings()).apart
+        assert made("derpp", {"forward": "separate"}, surroundings()).apart
+
+
+class TestEwcOn:
+    def test_a_learner_that_is_told_no_labels_has_only_the_exact_information(self) -> None:
+        where = replace(surroundings(), objective="rl")
+        with pytest.raises(WaterjarError, match="never told: expected fisher: exact"):
+            made("ewc_on", {}, where)
+        assert made("ewc_on", {"fisher": "exact"}, where).buffer_bytes == 0
+
+    def test_its_gradient_is_that_of_the_penalty_for_every_repeat(self) -> None:
+        where = surroundings()
+        option = made("ewc_on", {"e_lambda": 3.0, "gamma": 0.5}, where)
+        assert isinstance(option, EwcOn)
+        shape, draw = where.weights.values.shape, torch.Generator().manual_seed(0)
+        option.load_state({"importance": torch.rand(shape, generator=draw), "anchor": torch.randn(shape, generator=draw)})
+        values = where.weights.values.double().requires_grad_()
+        penalty = 0.5 * 3.0 * 0.5 * (option.importance * (values - option.anchor) ** 2).sum(1)
+        torch.testing.assert_close(option.penalty(), penalty.detach().float())
+        found = torch.zeros_like(where.weights.values)
+        option.regularise(found)
+        torch.testing.assert_close(found, torch.autograd.grad(penalty.sum(), values)[0].float())
 
 
 class TestContinualBackprop:

@@ -11,10 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary.options._option import Context, Option, Position, Recalled
+from waterjar.lab.learning.options._option import Batch, Batches, Context, Images, Option, Position, Rows
 from waterjar.run.shelf import SHELVES
 
-__all__ = ["SHELF", "Context", "Option", "Position", "Recalled", "make", "names", "network_settings", "parse"]
+__all__ = [
+    "SHELF",
+    "Batch",
+    "Batches",
+    "Context",
+    "Images",
+    "Option",
+    "Position",
+    "Rows",
+    "make",
+    "names",
+    "network_settings",
+    "parse",
+]
 
 
 SHELF = SHELVES["options"]

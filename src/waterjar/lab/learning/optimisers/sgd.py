@@ -1,23 +1,36 @@
-"""Stochastic gradient descent, as torch.optim.SGD:  g += weight_decay θ;  v = momentum v + g;  θ -= lr v."""
+"""Stochastic gradient descent, as torch.optim.SGD:  g += weight_decay θ;  v = momentum v + g;  θ -= lr v.
+
+With Nesterov's momentum it is  θ -= lr (g + momentum v).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, cast
+from typing import Annotated, ClassVar, cast
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 from torch import Tensor
 
+from waterjar.lab.learning.grown import Grown
 
-class Settings(BaseModel):
+
+class Settings(Grown):
     """The update rule."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    ADDED: ClassVar = ("nesterov",)
 
     momentum: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
     """On all parameters, biases and normalisations too."""
+    nesterov: bool = False
+
+    @model_validator(mode="after")
+    def _nesterov_has_momentum(self) -> Settings:
+        if self.nesterov and self.momentum == 0.0:
+            raise ValueError("nesterov needs a momentum above 0")
+        return self
 
 
 class Sgd:
@@ -44,6 +57,8 @@ class Sgd:
         direction = gradients
         if self._velocity is not None:
             direction = self._velocity.mul_(self._settings.momentum).add_(gradients)
+            if self._settings.nesterov:
+                direction = gradients.add_(direction, alpha=self._settings.momentum)
         if rates[0] == rates[1]:
             values.add_(direction, alpha=-rates[0])
             return
