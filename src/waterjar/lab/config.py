@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from waterjar._version import NUMERICS_VERSION
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab import shortcuts
 from waterjar.lab.augmentation import T1, T2, AugmentationSettings
@@ -210,6 +211,14 @@ class RunConfig(BaseModel):
             "networks": [self.backbone],
             "learners": [self.learner],
         }
+
+    @property
+    def numerics(self) -> int:
+        """Version of the numbers that it gives: raised where they are others than they were, for what is concerned.
+
+        2: `mlp` reads an image pixel after pixel, no longer channel after channel.
+        """
+        return NUMERICS_VERSION + (self.backbone == "mlp")
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, the way it stands in the run; `method` is there for those who list runs."""

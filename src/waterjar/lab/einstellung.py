@@ -27,7 +27,7 @@ from waterjar.run.schema import JOINT
 
 def run_id_of(config: RunConfig, fingerprint: str) -> str:
     """The identity of the run that a config and a data set make."""
-    return identify(config.to_plain(), [config.seed], fingerprint)[0]
+    return identify(config.to_plain(), [config.seed], fingerprint, numerics=config.numerics)[0]
 
 
 class Einstellung:
@@ -77,6 +77,7 @@ class Einstellung:
             "classes": self.tasks.class_names,
             "probe_sets": self.snapshots.probe_sets,
             "data_fingerprint": self.tasks.data.fingerprint,
+            "numerics": self.config.numerics,
         }
 
     def parts(self) -> Mapping[str, list[str]]:

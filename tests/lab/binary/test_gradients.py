@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from waterjar.lab.binary import networks, objectives
+from waterjar.lab import networks
+from waterjar.lab.binary import objectives
 from waterjar.lab.binary.chain import is_chain
 from waterjar.lab.binary.gradients import Gradients
 from waterjar.lab.binary.weights import Weights

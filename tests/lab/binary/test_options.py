@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary import networks, optimisers, options
+from waterjar.lab import networks
+from waterjar.lab.binary import optimisers, options
 from waterjar.lab.binary.options import Context, Option, Position
 from waterjar.lab.binary.options.continual_backprop import ContinualBackprop
 from waterjar.lab.binary.options.redo import dormant

@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary import networks, objectives, optimisers, options
+from waterjar.lab import networks
+from waterjar.lab.binary import objectives, optimisers, options
 from waterjar.lab.config import Count, ExampleRecording, ListedCount, Number, Seed
 from waterjar.run.faults import Behind, parse_settings
 

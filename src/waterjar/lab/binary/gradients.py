@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from waterjar.lab.binary.chain import Chain, is_chain
 from waterjar.lab.binary.objectives import Objective, Outcome
@@ -90,7 +91,8 @@ class Gradients:
             torch._foreach_copy_([view[0] for view in self._views.values()], list(found))
         else:
             together: Callable[..., Any] = vmap(self._pulled_back)  # kept, it would tie a knot that waits for the gc
-            stacked, logits, told, activity = together(self._weights.views, inputs, labels, uniform, dict(state))
+            with sdpa_kernel(SDPBackend.MATH):  # of attention's kernels the one that can be stacked
+                stacked, logits, told, activity = together(self._weights.views, inputs, labels, uniform, dict(state))
             outcome = Outcome(*told)
             torch._foreach_copy_(list(self._views.values()), [stacked[name] for name in self._views])
         return Pass(logits, outcome.reward, outcome.state, activity)
@@ -126,7 +128,8 @@ class Gradients:
             seen: tuple[Tensor, dict[str, Tensor]] = functional_call(look, named, (images,))
             return seen
 
-        both: tuple[Tensor, dict[str, Tensor]] = vmap(one)(self._weights.views, inputs)
+        with sdpa_kernel(SDPBackend.MATH):
+            both: tuple[Tensor, dict[str, Tensor]] = vmap(one)(self._weights.views, inputs)
         return both
 
 

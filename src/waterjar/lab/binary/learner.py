@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from waterjar.lab.binary import networks, objectives, optimisers, options
+from waterjar.lab import networks
+from waterjar.lab.binary import objectives, optimisers, options
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.gradients import Gradients
 from waterjar.lab.binary.options import Context, Option, Position
@@ -190,10 +191,12 @@ def try_options(config: BinaryConfig, structure: Network) -> None:
 
 def first_network(config: BinaryConfig, image_shape: tuple[int, int, int], seed: int) -> Network:
     """The network that a seed begins with."""
-    return networks.build(
+    network = networks.build(
         config.network,
         n_classes=config.tasks.classes_per_task,
         image_shape=image_shape,
         seed=seed,
         **config.full_network_settings,
     )
+    networks.check_without_averages(network, config.network)
+    return network
