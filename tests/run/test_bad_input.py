@@ -311,6 +311,7 @@ def test_a_run_without_eval_sets_has_no_performance(tmp_path: Path) -> None:
         ({"classes": 5}, "classes=5: expected a list of names"),
         ({"tasks": 1.5}, "tasks=1.5: expected a list of names"),
         ({"unhashed": 5}, "unhashed=5"),
+        ({"numerics": "two"}, "numerics: 'two' is not a whole number"),
         ({"data_fingerprint": 5}, "data_fingerprint=5: expected text"),
         ({"variables": [1]}, "variables=.* a mapping"),
         ({"variables": {"performance/loss": waterjar.Variable(("step", "repeat"), "x")}}, "in the schema it has"),

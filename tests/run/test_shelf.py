@@ -137,24 +137,6 @@ class TestNames:
                 assert fruit.module("apple").NAME == "apple"
         assert caplog.messages == ["waterjar.fruit: apple = orchard.apple, of orchard 1.0, is " + why]
 
-    def test_names_of_the_other_laboratory_are_ours_too(self, site: Path) -> None:
-        bring(site, "orchard", {"cnn": GOOD, "sl": GOOD}, group="waterjar.networks")
-        networks = SHELVES["networks"]
-        assert "cnn" not in networks.names() and [part.name for part in networks.refusals()] == ["cnn"]
-        with pytest.raises(WaterjarError, match="passed over: the network 'cnn' is waterjar's own, which stays"):
-            networks.module("cnn")
-
-    @pytest.mark.torch
-    def test_who_asks_for_such_a_name_is_told(self, site: Path, caplog: pytest.LogCaptureFixture) -> None:
-        pytest.importorskip("torch")
-        from waterjar.lab.binary import networks
-
-        bring(site, "orchard", {"cnn": GOOD}, group="waterjar.networks")
-        assert networks.settings_of("cnn").__module__ == "waterjar.lab.binary.networks.cnn"
-        assert [message.partition(" is ")[0] for message in caplog.messages] == [
-            "waterjar.networks: cnn = orchard.cnn, of orchard 1.0,"
-        ]
-
     def test_two_strangers_with_one_name_are_both_refused(self, fruit: Shelf, site: Path) -> None:
         bring(site, "orchard", {"plum": GOOD})
         bring(site, "garden", {"plum": GOOD, "quince": GOOD}, version="0.2")

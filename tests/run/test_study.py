@@ -175,6 +175,18 @@ def test_identity() -> None:
     assert identify({"patch": {"rate": 0.5}, "lr": 0.1}, [1], "data") == (run_id, cell_id)  # order does not matter
 
 
+def test_other_numerics_are_another_run(tmp_path: Path) -> None:
+    paths = {version: tmp_path / f"of_{version}" for version in (1, 2)}
+    for version, path in paths.items():
+        with Recorder(path, {"lr": 0.1}, seeds=[1], eval_sets=["a"], numerics=version) as recorder:
+            recorder.log(epoch=0, performance={"accuracy": {"a": 0.5}})
+    for version, path in paths.items():
+        run = waterjar.open_run(path)
+        assert run.attributes["identity"]["numerics"] == version
+        assert (run.run_id, run.attributes["cell_id"]) == identify({"lr": 0.1}, [1], None, numerics=version)
+    assert len({waterjar.open_run(path).run_id for path in paths.values()}) == 2
+
+
 def test_a_damaged_run_shows_and_hides_nothing(tmp_path: Path) -> None:
     one(tmp_path / "p", [1], 2)
     one(tmp_path / "q", [2], 2)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     ValidationInfo,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab import shortcuts
 from waterjar.lab.augmentation import T1, T2, AugmentationSettings
+from waterjar.lab.grown import Grown
 from waterjar.lab.learners import Precision
+from waterjar.lab.learning import options as option_shelf
 from waterjar.lab.shortcuts import Fill
 from waterjar.run.faults import Behind
 
@@ -42,6 +42,8 @@ ListedCount = Annotated[Count, Field(le=10_000)]
 """Of what gets a name or a seed each."""
 Number = Annotated[int, Field(ge=0), BeforeValidator(_no_truth_value)]
 Seed = Annotated[int, Field(ge=0, lt=2**63), BeforeValidator(_no_truth_value)]
+
+Chosen = TypeVar("Chosen", bound="Choice")
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -122,10 +124,43 @@ class Training(BaseModel):
     precision: Precision = "float32"
 
 
-class ExampleRecording(BaseModel):
-    """Whether single examples are kept. A run that keeps none has the identity that it had before there were any."""
+class Choice(BaseModel):
+    """Something found by its name, and its settings."""
 
     model_config = _STRICT
+
+    name: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class OptionChoice(Choice):
+    """An option of a learner."""
+
+    @classmethod
+    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
+        """The settings of the option."""
+        return option_shelf.SHELF.behind(values.get("name"), at)
+
+
+def in_full(shelf: Any, chosen: Chosen) -> Chosen:
+    """A choice with all its settings written out, so that a default that changes is another run."""
+    settings = shelf.parse(chosen.name, chosen.settings).model_dump(mode="json")
+    return chosen.model_copy(update={"settings": settings})
+
+
+def options_in_full(chosen: tuple[OptionChoice, ...]) -> tuple[OptionChoice, ...]:
+    """Options, each at most once; a `ValueError` for pydantic."""
+    names = [one.name for one in chosen]
+    if len(set(names)) < len(names):
+        raise ValueError(f"options {names}: expected each at most once")
+    return tuple(in_full(option_shelf, one) for one in chosen)
+
+
+class ExampleRecording(Grown):
+    """Whether single examples are kept."""
+
+    model_config = _STRICT
+    ADDED: ClassVar = ("examples", "train_examples", "outputs")
 
     examples: bool = False
     """Whether every example of every evaluation set is kept at every evaluation: right or wrong, and its margin."""
@@ -139,13 +174,6 @@ class ExampleRecording(BaseModel):
                 f"train_examples is {self.train_examples}, and no examples are recorded: expected examples: true, too"
             )
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields = type(self).model_fields
-        known = {name: fields[name] for name in ("examples", "train_examples", "outputs") if name in fields}
-        plain: dict[str, Any] = serialise(self)
-        return {key: value for key, value in plain.items() if key not in known or value != known[key].default}
 
 
 class Recording(ExampleRecording):
@@ -177,15 +205,24 @@ class Recording(ExampleRecording):
         return features
 
 
-class RunConfig(BaseModel):
+class RunConfig(Grown):
     """One run: one scenario, learner, network and seed."""
 
     model_config = _STRICT
+    ADDED: ClassVar = ("options",)
+    NUMERICS: ClassVar = 2
+    """Version of the numbers that a config gives, part of a run's identity.
+
+    2: learners are those of binary tasks with one repeat (gradients by logits are written out, memories draw by hashes),
+    and `mlp` reads an image pixel after pixel.
+    """
 
     kind: Literal["einstellung"] = "einstellung"
     scenario: Scenario
     learner: str
     learner_settings: dict[str, Any]
+    options: tuple[OptionChoice, ...] = ()
+    """What the learner does beside what its name says."""
     backbone: str
     backbone_settings: dict[str, Any]
     data: str
@@ -196,10 +233,26 @@ class RunConfig(BaseModel):
     recording: Recording = Recording()
     seed: Seed = 0
 
+    @field_validator("options")
+    @classmethod
+    def _options_in_full(cls, chosen: tuple[OptionChoice, ...]) -> tuple[OptionChoice, ...]:
+        return options_in_full(chosen)
+
     @property
     def method(self) -> str:
-        """What it is called in tables: the learner, or the baseline that it is."""
-        return self.learner if self.scenario == "sequential" else self.scenario
+        """What it is called in tables: the learner with its options, or the baseline that it is."""
+        named = "+".join([self.learner, *(one.name for one in self.options)])
+        return named if self.scenario == "sequential" else self.scenario
+
+    @property
+    def chosen_options(self) -> list[tuple[str, dict[str, Any]]]:
+        """Options by name."""
+        return [(one.name, one.settings) for one in self.options]
+
+    @property
+    def full_backbone_settings(self) -> dict[str, Any]:
+        """Those given, and those that options add."""
+        return {**self.backbone_settings, **option_shelf.network_settings(self.chosen_options)}
 
     @property
     def parts(self) -> dict[str, list[str]]:
@@ -209,6 +262,7 @@ class RunConfig(BaseModel):
             "shortcuts": [self.shortcut.kind],
             "networks": [self.backbone],
             "learners": [self.learner],
+            "options": [one.name for one in self.options],
         }
 
     def to_plain(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from waterjar.run.schema import JOINT
 
 def run_id_of(config: RunConfig, fingerprint: str) -> str:
     """The identity of the run that a config and a data set make."""
-    return identify(config.to_plain(), [config.seed], fingerprint)[0]
+    return identify(config.to_plain(), [config.seed], fingerprint, numerics=config.NUMERICS)[0]
 
 
 class Einstellung:
@@ -50,7 +50,7 @@ class Einstellung:
             n_classes=self.tasks.n_classes,
             image_shape=(3, *data.image_size),
             seed=config.seed,
-            **config.backbone_settings,
+            **config.full_backbone_settings,
         )
         self._flops = networks.flops(network)
         self.learner = learners.make(
@@ -59,6 +59,7 @@ class Einstellung:
             seed=config.seed,
             device=device,
             precision=config.training.precision,
+            options=config.chosen_options,
             **config.learner_settings,
         )
         self.snapshots = Snapshots(self.tasks, config, self.scale, device)
@@ -77,6 +78,7 @@ class Einstellung:
             "classes": self.tasks.class_names,
             "probe_sets": self.snapshots.probe_sets,
             "data_fingerprint": self.tasks.data.fingerprint,
+            "numerics": self.config.NUMERICS,
         }
 
     def parts(self) -> Mapping[str, list[str]]:

@@ -32,6 +32,7 @@ def describe(
     eval_sizes: Mapping[str, int] | None = None,
     labels: Mapping[str, Sequence[str]] | None = None,
     variables: Mapping[str, Variable] | None = None,
+    numerics: int = NUMERICS_VERSION,
 ) -> dict[str, Any]:
     """Check what a recorder is opened with, and reduce it to the plain data that stands in the run's root."""
     settings = {} if config is None else plain(config)
@@ -49,11 +50,11 @@ def describe(
     for name in probes:
         if name not in sets:
             raise unknown_name("probe_sets: eval_set", name, sets)
-    run_id, cell_id = identify(settings, numbers, data_fingerprint, left_out)
+    run_id, cell_id = identify(settings, numbers, data_fingerprint, left_out, whole("numerics", numerics))
     return {
         "run_id": run_id,
         "cell_id": cell_id,
-        "identity": {"unhashed": left_out, "numerics": NUMERICS_VERSION},
+        "identity": {"unhashed": left_out, "numerics": whole("numerics", numerics)},
         "config": settings,
         "data_fingerprint": data_fingerprint,
         "seeds": numbers,

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from waterjar._version import NUMERICS_VERSION
 from waterjar.errors import WaterjarError, brief, unknown_name
 from waterjar.run import ledger, seal
 from waterjar.run import resume as resuming
@@ -53,6 +54,8 @@ class Recorder:
     storage : dtypes, compression, chunk sizes.
     data_fingerprint : hash of the data set, part of the identity.
     unhashed : more top-level config keys that do not change the numbers.
+    numerics : version of the numbers that a config gives, part of the identity: raise it when the same config gives
+        others than before.
     resume : continue the run at `path` if there is one; it must be the same run.
     resume_at : the last step the caller's checkpoint contains (-1: none); later ones are dropped.
     provenance : record versions, commit and host class.
@@ -85,6 +88,7 @@ class Recorder:
         storage: Storage | Mapping[str, Any] | None = None,
         data_fingerprint: str | None = None,
         unhashed: Sequence[str] = (),
+        numerics: int = NUMERICS_VERSION,
         resume: bool = False,
         resume_at: int | None = None,
         provenance: bool = True,
@@ -105,6 +109,7 @@ class Recorder:
             eval_sizes,
             labels,
             declared,
+            numerics,
         )
         self._source_steps: Steps | None = None
         if source is not None:

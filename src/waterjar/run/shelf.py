@@ -77,8 +77,6 @@ class Shelf:
     """The package of ours whose modules are its parts; empty where a registry has them."""
     has: tuple[str, ...] = ()
     """What the module of a part from outside must have; `a|b` is one of the two, {name} the part's own name."""
-    reserved: tuple[str, ...] = ()
-    """Further packages of ours whose names a part from outside cannot have."""
 
     @property
     def ours(self) -> tuple[str, ...]:
@@ -102,10 +100,9 @@ class Shelf:
         """The parts from outside that are not offered, and why, as far as it shows without importing any."""
         every = self.parts()
         found: dict[Part, str] = {}
-        ours = {*self.ours, *(name for folder in self.reserved for name in _modules_in(folder))} if every else set()
         for part in every:
             others = [one for one in every if one.name == part.name and one is not part]
-            if part.name in ours:
+            if part.name in self.ours:
                 found[part] = f"passed over: the {self.what} '{part.name}' is waterjar's own, which stays"
             elif others:
                 both = " and ".join(sorted(one.origin for one in (part, *others)))
@@ -204,8 +201,8 @@ class Shelf:
 
         return parse_settings(self.module(name).Settings, settings, f"{self.what} '{name}'")
 
-    def behind(self, name: object, at: str, also: Iterable[str] = ()) -> Behind:
-        """What stands behind a name in a study file: the settings of the part; what `also` could stand there."""
+    def behind(self, name: object, at: str) -> Behind:
+        """What stands behind a name in a study file: the settings of the part."""
         from waterjar.run.faults import Behind, unknown  # noqa: PLC0415
 
         if not isinstance(name, str):
@@ -215,18 +212,17 @@ class Shelf:
         except PartError as error:
             return Behind([f"{at}: {error}"])
         except WaterjarError:
-            return Behind([f"{at}: {unknown(self.what, name, name, (*self.names(), *also))}"])
+            return Behind([f"{at}: {unknown(self.what, name, name, self.names())}"])
 
 
-_BINARY = "waterjar.lab.binary"
 _KIND = ("HEADLINE", "declare", "expand", "plan", "check", "train", "pace_key", "headline", "rehearse", "cost")
 SHELVES: dict[str, Shelf] = {
     shelf.name: shelf
     for shelf in (
         Shelf("data", "data set", "waterjar.lab.data", ("Settings", "load")),
         Shelf("shortcuts", "shortcut", "waterjar.lab.shortcuts", ("Settings", "build")),
-        Shelf("networks", "network", "waterjar.lab.networks", ("Settings", "assemble"), (f"{_BINARY}.networks",)),
-        Shelf("learners", "learner", "waterjar.lab.learners", ("Settings", "build"), ("waterjar.lab.learning.objectives",)),
+        Shelf("networks", "network", "waterjar.lab.networks", ("Settings", "assemble")),
+        Shelf("learners", "learner", "waterjar.lab.learners", ("Settings", "build")),
         Shelf("options", "option", "waterjar.lab.learning.options", ("Settings", "build|network_settings")),
         Shelf("kinds", "kind of study", "waterjar.lab.study.kinds", _KIND),
         Shelf("metrics", "metric"),

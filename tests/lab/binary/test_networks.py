@@ -1,109 +1,46 @@
-"""Networks of the experiment: their layers, and which weights belong to a unit."""
+"""Every network of the shelf as the network of binary tasks."""
 
 from __future__ import annotations
 
-import pytest
-import torch
-from torch import Tensor, nn
+from pathlib import Path
 
+import numpy as np
+import pytest
+
+from lab.binary.tiny_binary import tiny
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary import networks
-from waterjar.lab.binary.networks._units import unit_layers
+from waterjar.lab.binary import train_binary
+from waterjar.lab.data import ImageData
+from waterjar.run.reader import open_run
 
 pytestmark = pytest.mark.torch
+SMALL = {
+    "small_cnn": {"width": 4},
+    "vit": {"patch": 16, "dim": 8, "depth": 1, "heads": 2},
+}
+"""Those that other tests do not train: of mlp and cnn see `test_training`."""
 
 
-def the_seeds_way(network: networks.Network) -> nn.Sequential:
-    """ReLU, then pool: the usual order."""
-    layers: list[nn.Module] = []
-    for stage in network.layer_names:
-        parts = list(getattr(network, stage))
-        layers += [parts[0], parts[2], parts[1]] if isinstance(parts[0], nn.Conv2d) else parts
-    return nn.Sequential(*layers, network.head)
-
-
-def test_pool_before_relu_changes_no_number_and_no_gradient() -> None:
-    network = networks.build("cnn", n_classes=2, image_shape=(1, 28, 28), seed=3)
-    usual = the_seeds_way(network)
-    images = torch.randn(16, 1, 28, 28, generator=torch.Generator().manual_seed(0))
-    labels = torch.arange(16) % 2
-    found: list[tuple[Tensor, ...]] = []
-    for one in (network, usual):
-        logits = one(images)
-        loss = nn.functional.cross_entropy(logits, labels)
-        found.append((logits, *torch.autograd.grad(loss, list(network.parameters()))))
-    for ours, theirs in zip(*found, strict=True):
-        assert torch.equal(ours, theirs)
-
-
-def test_the_cnn_of_the_seed() -> None:
-    network = networks.build("cnn", n_classes=2, image_shape=(1, 28, 28), seed=0)
-    shapes = [tuple(weights.shape) for name, weights in network.named_parameters() if name.endswith("weight")]
-    assert shapes == [(16, 1, 3, 3), (32, 16, 3, 3), (64, 32, 3, 3), (64, 64), (64, 64), (2, 64)]
-    _, seen = network.forward_features(torch.zeros(1, 1, 28, 28), readout="raw")
-    assert [tuple(maps.shape[1:]) for maps in seen.values()] == [(16, 9, 9), (32, 3, 3), (64, 1, 1), (64,), (64,)]
-    overlapping = networks.build("cnn", n_classes=2, image_shape=(1, 28, 28), seed=0, stride=2)
-    assert overlapping.dense1[1].in_features == 64 * 2 * 2
-    with pytest.raises(WaterjarError, match="images of 8x8 are too small for 2 pools of 3"):
-        networks.build("cnn", n_classes=2, image_shape=(1, 8, 8), seed=0)
-
-
-@torch.no_grad()
-def test_layer_norm_is_over_one_image() -> None:
-    network = networks.build(
-        "cnn", n_classes=2, image_shape=(1, 9, 9), seed=0, channels=(4,), dense=(5,), layer_norm=True
+@pytest.mark.parametrize("name", SMALL)
+def test_it_trains_one_after_the_other_and_at_once(tmp_path: Path, glyphs: ImageData, name: str) -> None:
+    """Stacked or not, the same numbers to float tolerance."""
+    tasks = {"number": 2}
+    config = tiny(network=name, network_settings=SMALL[name], tasks=tasks, recording={"weights": True})
+    loop, vmap = (
+        open_run(train_binary(config, glyphs, tmp_path / engine, checkpoints=tmp_path, device="cpu", engine=engine))
+        for engine in ("loop", "vmap")
     )
-    images = torch.randn(3, 1, 9, 9, generator=torch.Generator().manual_seed(0))
-    maps = network.conv1[:2](images)
-    for one in maps:
-        assert abs(float(one.mean())) < 1e-6 and abs(float(one.var(correction=0)) - 1) < 1e-3
-    units = network.penultimate[:3](network.conv1(images))
-    assert float(units.mean(1).abs().max()) < 1e-6
+    weights = loop["weights"].weights.values
+    assert not np.array_equal(weights[0], weights[-1])
+    np.testing.assert_allclose(weights, vmap["weights"].weights.values, atol=1e-5, rtol=1e-4)
 
 
-def test_networks_of_the_lab_are_found_but_none_that_averages() -> None:
-    assert networks.build("small_cnn", n_classes=3, image_shape=(3, 8, 8), seed=0).n_classes == 3
-    assert {"mlp", "cnn", "small_cnn", "vit"} <= set(networks.names())
-    with pytest.raises(WaterjarError, match="keeps running averages"):
-        networks.build("small_cnn", n_classes=3, image_shape=(3, 8, 8), seed=0, norm="batch")
-    with pytest.raises(WaterjarError, match="network 'cn' is unknown"):
-        networks.parse("cn", {})
-
-
-CNN = {"channels": (3, 2), "dense": (4,), "pool": 2}
-
-
-@pytest.mark.parametrize(("name", "settings"), [("mlp", {"hidden": (5, 4)}), ("cnn", CNN), ("small_cnn", {"width": 2})])
-def test_a_units_weights_are_those_that_its_output_hangs_on(name: str, settings: dict[str, object]) -> None:
-    """Without its outgoing weights a unit does not reach the logits; without others it does."""
-    network = networks.build(name, n_classes=3, image_shape=(1, 12, 12), seed=1, **settings)
-    images = torch.randn(20, 1, 12, 12, generator=torch.Generator().manual_seed(0))
-    own = dict(network.named_parameters())
-    for layer in unit_layers(network, "test"):
-        before = network(images)
-        for unit in range(layer.units):
-            moved = own[layer.incoming].detach().clone()
-            with torch.no_grad():
-                saved = own[layer.outgoing].clone()
-                layer.fan_out(own[layer.outgoing][None])[:, :, :, unit] = 0.0
-                without = network(images)
-                own[layer.incoming][unit] = 7.0
-                assert torch.equal(network(images), without)
-                own[layer.outgoing].copy_(saved)
-                own[layer.incoming].copy_(moved)
-        assert torch.equal(network(images), before)
-
-
-def test_only_a_chain_has_units() -> None:
-    with pytest.raises(
-        WaterjarError, match="option 'redo' renews single units, and needs a network that is a plain chain"
-    ):
-        unit_layers(networks.build("vit", n_classes=2, image_shape=(3, 16, 16), seed=0), "redo")
-    network = networks.build("mlp", n_classes=2, image_shape=(1, 2, 2), seed=0, hidden=(3,))
-    network.penultimate.append(nn.Linear(3, 3, device="meta"))
-    with pytest.raises(WaterjarError, match="has 2 layers inside"):
-        unit_layers(network, "redo")
-    network = networks.build("mlp", n_classes=2, image_shape=(1, 2, 2), seed=0, hidden=(3, 4))
-    network.head = nn.Linear(6, 2, device="meta")
-    with pytest.raises(WaterjarError, match="head does not follow"):
-        unit_layers(network, "redo")
+@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize(("name", "settings"), [("resnet18", {"width": 1}), ("small_cnn", {"norm": "batch"})])
+def test_batch_norm_is_one_error_before_training(
+    tmp_path: Path, glyphs: ImageData, name: str, settings: dict[str, object], repeats: int
+) -> None:
+    config = tiny(network=name, network_settings=settings, repeats=repeats)
+    with pytest.raises(WaterjarError, match=f"network '{name}' normalises over the batch and keeps running averages"):
+        train_binary(config, glyphs, tmp_path / "run", checkpoints=tmp_path / "c", device="cpu")
+    assert not (tmp_path / "run").exists()

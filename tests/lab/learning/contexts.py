@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from waterjar.lab.binary import networks
+from waterjar.lab import networks
 from waterjar.lab.learning import optimisers
 from waterjar.lab.learning.options import Batch, Context, Rows
 from waterjar.lab.learning.weights import Weights

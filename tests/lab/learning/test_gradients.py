@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from waterjar.lab.binary import networks
+from waterjar.lab import networks
 from waterjar.lab.learning import objectives
 from waterjar.lab.learning.chain import is_chain
 from waterjar.lab.learning.gradients import Gradients

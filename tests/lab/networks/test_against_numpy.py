@@ -31,7 +31,7 @@ def logits_of(network, x):
 def test_mlp():
     network, w = double("mlp", image_shape=(2, 3, 3), hidden=(6, 4))
     x = images(3, (2, 3, 3))
-    z = x.numpy().reshape(3, -1)
+    z = x.numpy().transpose(0, 2, 3, 1).reshape(3, -1)  # pixel after pixel
     z = np.maximum(z @ w["hidden1.1.weight"].T + w["hidden1.1.bias"], 0)
     z = np.maximum(z @ w["penultimate.0.weight"].T + w["penultimate.0.bias"], 0)
     np.testing.assert_allclose(logits_of(network, x), z @ w["head.weight"].T + w["head.bias"], rtol=1e-12)

@@ -12,6 +12,7 @@ from waterjar.lab import networks
 pytestmark = pytest.mark.torch
 
 SMALL = {
+    "cnn": {"channels": (4, 6), "dense": (7,)},
     "mlp": {"hidden": (12, 7)},
     "resnet18": {"width": 4},
     "small_cnn": {"width": 4},
@@ -27,8 +28,8 @@ def small(name, seed=0, n_classes=10, **settings):
     return networks.build(name, n_classes=n_classes, seed=seed, **(SMALL[name] | settings))
 
 
-def test_the_four_are_found_by_their_module_names():
-    assert networks.names() == ("mlp", "resnet18", "small_cnn", "vit") == tuple(SMALL)
+def test_all_are_found_by_their_module_names():
+    assert networks.names() == ("cnn", "mlp", "resnet18", "small_cnn", "vit") == tuple(SMALL)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -113,6 +114,17 @@ def test_who_normalises_by_batch():
     assert networks.normalises_by_batch(small("resnet18"))
     assert networks.normalises_by_batch(small("small_cnn", norm="batch"))
     assert not networks.normalises_by_batch(small("vit")) and not networks.normalises_by_batch(small("mlp"))
+
+
+@pytest.mark.parametrize(("name", "settings"), [("resnet18", {}), ("small_cnn", {"norm": "batch"})])
+def test_running_averages_are_refused_where_weights_are_all_there_is(name, settings):
+    with pytest.raises(WaterjarError, match=f"network '{name}' normalises over the batch and keeps running averages"):
+        networks.check_without_averages(small(name, **settings), name)
+
+
+@pytest.mark.parametrize("name", ["cnn", "mlp", "small_cnn", "vit"])
+def test_others_have_none(name):
+    networks.check_without_averages(small(name), name)
 
 
 @pytest.mark.parametrize("name", SMALL)

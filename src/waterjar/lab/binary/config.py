@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary import networks
+from waterjar.lab import networks
 from waterjar.lab.learning import objectives, optimisers, options
-from waterjar.lab.config import Count, ExampleRecording, ListedCount, Number, Seed
+from waterjar.lab.config import (
+    Choice,
+    Count,
+    ExampleRecording,
+    ListedCount,
+    Number,
+    OptionChoice,
+    Seed,
+    in_full,
+    options_in_full,
+)
 from waterjar.run.faults import Behind, parse_settings
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 _REPEAT_SEEDS = 0  # spawn keys of the config's seed
-Chosen = TypeVar("Chosen", bound="Choice")
 Rate = Annotated[float, Field(ge=0.0)]
 
 
@@ -43,15 +52,6 @@ class Tasks(BaseModel):
         return classes
 
 
-class Choice(BaseModel):
-    """Something found by its name, and its settings."""
-
-    model_config = _STRICT
-
-    name: str
-    settings: dict[str, Any] = Field(default_factory=dict)
-
-
 class OptimiserChoice(Choice):
     """An optimiser."""
 
@@ -59,15 +59,6 @@ class OptimiserChoice(Choice):
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the optimiser."""
         return optimisers.SHELF.behind(values.get("name"), at)
-
-
-class OptionChoice(Choice):
-    """An option of a learner."""
-
-    @classmethod
-    def behind(cls, values: Mapping[str, object], at: str) -> Behind:
-        """The settings of the option."""
-        return options.SHELF.behind(values.get("name"), at)
 
 
 class Training(BaseModel):
@@ -198,15 +189,12 @@ class BinaryConfig(BaseModel):
     @field_validator("options")
     @classmethod
     def _options_in_full(cls, chosen: tuple[OptionChoice, ...]) -> tuple[OptionChoice, ...]:
-        names = [one.name for one in chosen]
-        if len(set(names)) < len(names):
-            raise ValueError(f"options {names}: expected each at most once")
-        return tuple(_in_full(options, one) for one in chosen)
+        return options_in_full(chosen)
 
     @field_validator("training")
     @classmethod
     def _optimiser_in_full(cls, training: Training) -> Training:
-        return training.model_copy(update={"optimiser": _in_full(optimisers, training.optimiser)})
+        return training.model_copy(update={"optimiser": in_full(optimisers, training.optimiser)})
 
     @model_validator(mode="after")
     def _fit_together(self) -> BinaryConfig:
@@ -253,11 +241,6 @@ class BinaryConfig(BaseModel):
         """As plain data, the way it stands in the run: with the seeds of the repeats in place of what gave them."""
         plain = self.model_dump(mode="json", exclude={"repeats", "seed"})
         return {"method": self.method, **plain, "seeds": list(self.repeat_seeds)}
-
-
-def _in_full(kind: Any, chosen: Chosen) -> Chosen:
-    settings = kind.parse(chosen.name, chosen.settings).model_dump(mode="json")
-    return chosen.model_copy(update={"settings": settings})
 
 
 def parse_config(values: Mapping[str, object], where: str = "config") -> BinaryConfig:

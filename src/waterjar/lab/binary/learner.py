@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from waterjar.lab.binary import networks
+from waterjar.lab import networks
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.learning.learner import Rule
 from waterjar.lab.networks import Network
@@ -24,10 +24,12 @@ def rule_of(config: BinaryConfig, *, frozen_features: bool = False, with_options
 
 def first_network(config: BinaryConfig, image_shape: tuple[int, int, int], seed: int) -> Network:
     """The network that a seed begins with."""
-    return networks.build(
+    network = networks.build(
         config.network,
         n_classes=config.tasks.classes_per_task,
         image_shape=image_shape,
         seed=seed,
         **config.full_network_settings,
     )
+    networks.check_without_averages(network, config.network)
+    return network

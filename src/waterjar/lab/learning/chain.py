@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from waterjar.lab.networks import Network
-from waterjar.lab.networks.small_cnn import FlattenPixels
+from waterjar.lab.networks._blocks import FlattenPixels
 
 _aten = torch.ops.aten
 
@@ -196,7 +196,7 @@ class Chain:
 def is_chain(network: Network, repeats: int) -> bool:
     """Whether the pass can be written out: layers in a row, of the kinds above, with biases; maps of one repeat alone.
 
-    >>> from waterjar.lab.binary.networks import build
+    >>> from waterjar.lab.networks import build
     >>> usual = {"n_classes": 2, "image_shape": (1, 4, 4), "seed": 0}
     >>> plain, normalised = (build("mlp", **usual, layer_norm=on) for on in (False, True))
     >>> is_chain(plain, 3), is_chain(normalised, 3)

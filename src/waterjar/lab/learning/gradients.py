@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from waterjar.errors import WaterjarError
 from waterjar.lab.learning.chain import Chain, is_chain
@@ -121,9 +122,10 @@ class Gradients:
             torch._foreach_copy_([view[0] for view in self._views.values()], list(found))
         else:
             together: Callable[..., Any] = vmap(functools.partial(self._pulled_back, parts=given.parts))
-            stacked, logits, said, activity = together(
-                self._weights.views, _joined(given.inputs), given.targets, uniform, dict(state)
-            )
+            with sdpa_kernel(SDPBackend.MATH):  # of attention's kernels the one that can be stacked
+                stacked, logits, said, activity = together(
+                    self._weights.views, _joined(given.inputs), given.targets, uniform, dict(state)
+                )
             outcome = Outcome(*said)
             torch._foreach_copy_(list(self._views.values()), [stacked[name] for name in self._views])
         return Pass(logits, outcome.reward, outcome.state, activity)
@@ -191,7 +193,8 @@ class Gradients:
             seen: tuple[Tensor, dict[str, Tensor]] = functional_call(look, named, (images,))
             return seen
 
-        both: tuple[Tensor, dict[str, Tensor]] = vmap(one)(self._weights.views, inputs)
+        with sdpa_kernel(SDPBackend.MATH):
+            both: tuple[Tensor, dict[str, Tensor]] = vmap(one)(self._weights.views, inputs)
         return both
 
 

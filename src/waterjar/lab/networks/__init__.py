@@ -1,5 +1,7 @@
 """Networks: images in, logits out, and the features of any layer by name. One a file, found by module name.
 
+All kinds of study take them from here; which one a kind takes unless told stands in its declaration.
+
 A network is a module with a pydantic `Settings` and `assemble(settings, n_classes, image_shape) -> Network`.
 None of them has dropout: its masks would come from torch's global generator, and a resumed run would differ.
 """
@@ -12,10 +14,13 @@ from waterjar.errors import WaterjarError
 from waterjar.lab.counter_hash import hash_words
 from waterjar.lab.networks._flops import flops
 from waterjar.lab.networks._initialisation import initialise
-from waterjar.lab.networks._network import ImageShape, Network, Readout, normalises_by_batch
+from waterjar.lab.networks._network import ImageShape, Network, Readout, check_without_averages, normalises_by_batch
 from waterjar.run.shelf import SHELVES
 
-__all__ = ["SHELF", "ImageShape", "Network", "Readout", "build", "flops", "names", "normalises_by_batch", "parse"]
+__all__ = [
+    "SHELF", "ImageShape", "Network", "Readout",
+    "build", "check_without_averages", "flops", "names", "normalises_by_batch", "parse",
+]  # fmt: skip
 
 SHELF = SHELVES["networks"]
 names, parse = SHELF.names, SHELF.parse

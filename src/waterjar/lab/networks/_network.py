@@ -96,6 +96,16 @@ def normalises_by_batch(network: nn.Module) -> bool:
     return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in network.modules())
 
 
+def check_without_averages(network: nn.Module, name: str) -> None:
+    """Refuse a network with buffers where repeats are trained side by side, by weights alone."""
+    if any(True for _ in network.buffers()):
+        raise WaterjarError(
+            f"network '{name}' normalises over the batch and keeps running averages, which would be shared by the "
+            "repeats of a run, or lost when it is resumed: expected one without batch norm, such as cnn, mlp, vit, or "
+            "small_cnn with norm 'group' or 'none'"
+        )
+
+
 def _read_out(x: Tensor, readout: Readout) -> Tensor:
     if readout == "raw" or x.ndim == 2:
         return x

@@ -1,4 +1,4 @@
-"""A multilayer perceptron: linear layers and ReLUs on the flattened image."""
+"""A multilayer perceptron: linear layers and ReLUs on the flattened image, with layer norm where asked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from torch import nn
 
+from waterjar.lab.networks._blocks import FlattenPixels, dense
 from waterjar.lab.networks._initialisation import he_normal
 from waterjar.lab.networks._network import ImageShape, Network
 
@@ -19,6 +20,8 @@ class Settings(BaseModel):
 
     hidden: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (256, 256)
     """Units of each hidden layer."""
+    layer_norm: bool = False
+    """Before each ReLU. The option `layer_norm` sets it."""
 
 
 def assemble(settings: Settings, n_classes: int, image_shape: ImageShape) -> Network:
@@ -27,7 +30,8 @@ def assemble(settings: Settings, n_classes: int, image_shape: ImageShape) -> Net
     units = prod(image_shape)
     for number, wide in enumerate(settings.hidden, start=1):
         name = "penultimate" if number == len(settings.hidden) else f"hidden{number}"
-        layer = nn.Linear(units, wide), nn.ReLU(inplace=True)
-        stages[name] = nn.Sequential(*layer) if number > 1 else nn.Sequential(nn.Flatten(), *layer)
+        stages[name] = dense(
+            units, wide, layer_norm=settings.layer_norm, first=FlattenPixels() if number == 1 else None
+        )
         units = wide
     return Network(stages, nn.Linear(units, n_classes), image_shape=image_shape, rule=he_normal)

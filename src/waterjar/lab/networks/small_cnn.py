@@ -16,8 +16,9 @@ import math
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor, nn
+from torch import nn
 
+from waterjar.lab.networks._blocks import FlattenPixels
 from waterjar.lab.networks._initialisation import he_normal
 from waterjar.lab.networks._network import ImageShape, Network
 
@@ -32,17 +33,6 @@ class Settings(BaseModel):
     width: Annotated[int, Field(ge=1)] = 16
     """Channels of the first convolution; the second has twice, the third four times as many."""
     norm: Norm = "none"
-
-
-class FlattenPixels(nn.Module):
-    """Maps (batch, channel, height, width) to units (batch, height * width * channel): pixel after pixel.
-
-    That is how the maps lie in memory here. Any other order would copy them, and their gradients again.
-    """
-
-    def forward(self, maps: Tensor) -> Tensor:
-        """Units (batch, unit)."""
-        return maps.permute(0, 2, 3, 1).flatten(1)
 
 
 def assemble(settings: Settings, n_classes: int, image_shape: ImageShape) -> Network:

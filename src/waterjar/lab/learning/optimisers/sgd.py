@@ -12,7 +12,7 @@ import torch
 from pydantic import ConfigDict, Field, model_validator
 from torch import Tensor
 
-from waterjar.lab.learning.grown import Grown
+from waterjar.lab.grown import Grown
 
 
 class Settings(Grown):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from waterjar.lab.binary.networks._units import UnitLayer
 from waterjar.lab.learning.options._option import Context
 from waterjar.lab.counter_hash import Word, hash_words
+from waterjar.lab.networks._units import UnitLayer
 
 
 @torch.no_grad()

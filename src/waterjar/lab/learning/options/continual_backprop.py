@@ -22,9 +22,9 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.binary.networks._units import UnitLayer, unit_layers
 from waterjar.lab.learning.options._option import Context, Option, Position
 from waterjar.lab.learning.options._renewal import renew
+from waterjar.lab.networks._units import UnitLayer, unit_layers
 
 
 class Settings(BaseModel):

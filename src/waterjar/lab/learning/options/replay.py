@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.learning.grown import Grown
+from waterjar.lab.grown import Grown
 from waterjar.lab.learning.memory import BufferType, Memory
 from waterjar.lab.learning.options._option import Batch, Context, Option, Position
 from waterjar.lab.learning.segments import Segment

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field, model_validator
 
 from waterjar.diagnose.analysis import Analysis
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary import BinaryConfig, networks
-from waterjar.lab.learning import objectives
+from waterjar.lab import networks
+from waterjar.lab.binary import BinaryConfig
 from waterjar.lab.binary.class_tasks import task_name
 from waterjar.lab.binary.config import (
     OptionChoice,
@@ -53,7 +53,7 @@ class Network(BaseModel):
     @classmethod
     def behind(cls, values: Mapping[str, object], at: str) -> Behind:
         """The settings of the network."""
-        return networks.behind(values.get("name", "cnn"), at)
+        return networks.SHELF.behind(values.get("name", "cnn"), at)
 
 
 class Algorithm(BaseModel):
@@ -249,6 +249,7 @@ def _variants(declaration: Declaration, where: str) -> list[Declaration]:
     if not declaration.sweep:
         return [declaration]
     content = declaration.model_dump(mode="json", exclude={"sweep"})
-    more = [f"network.settings.{name}" for name in networks.settings_of(declaration.network.name).model_fields]
+    settings = networks.SHELF.module(declaration.network.name).Settings
+    more = [f"network.settings.{name}" for name in settings.model_fields]
     swept = combinations(content, declaration.sweep, where, sections=_SWEPT, more=more)
     return [_validated(variant, f"{where}: sweep") for variant in swept]

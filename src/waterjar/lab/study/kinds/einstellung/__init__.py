@@ -51,7 +51,7 @@ def check(configs: Sequence[RunConfig], data: ImageData) -> None:
         tasks = arrange(data, config)
         shape = (3, *data.image_size)
         network = networks.build(
-            config.backbone, n_classes=tasks.n_classes, image_shape=shape, seed=0, **config.backbone_settings
+            config.backbone, n_classes=tasks.n_classes, image_shape=shape, seed=0, **config.full_backbone_settings
         )
         for layer in config.recording.features:
             if layer not in network.layer_names:

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import nn
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.binary.networks._chain import FlattenPixels, dense
-from waterjar.lab.networks import ImageShape, Network
+from waterjar.lab.networks._blocks import FlattenPixels, dense
 from waterjar.lab.networks._initialisation import he_normal
+from waterjar.lab.networks._network import ImageShape, Network
 
 Width = Annotated[int, Field(ge=1)]
 

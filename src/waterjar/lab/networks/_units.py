@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from waterjar.errors import WaterjarError
-from waterjar.lab.networks import Network
-from waterjar.lab.networks.small_cnn import FlattenPixels
+from waterjar.lab.networks._blocks import FlattenPixels
+from waterjar.lab.networks._network import Network
 
 _WITHOUT_WEIGHTS = (nn.ReLU, nn.MaxPool2d, nn.Flatten, FlattenPixels)
 
@@ -39,7 +39,7 @@ class UnitLayer:
 def unit_layers(network: Network, needed_by: str) -> list[UnitLayer]:
     """The hidden layers of a plain chain of layers; anything else is an error, because a unit's weights are not known.
 
-    >>> from waterjar.lab.binary.networks import build
+    >>> from waterjar.lab.networks import build
     >>> [(layer.stage, layer.units, layer.positions) for layer in unit_layers(
     ...     build("cnn", n_classes=2, image_shape=(1, 56, 56), seed=0), "redo")]
     [('conv1', 16, 1), ('conv2', 32, 1), ('conv3', 64, 4), ('dense1', 64, 1), ('penultimate', 64, 1)]
