@@ -34,9 +34,11 @@ from numpy.typing import NDArray
 
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.engines import stacks
-from waterjar.lab.learning.learner import Batch, Learner, first_network
+from waterjar.lab.binary.learner import first_network, rule_of
 from waterjar.lab.binary.pixels import Pixels
 from waterjar.lab.binary.repeat_group import traced
+from waterjar.lab.learning.learner import Learner
+from waterjar.lab.learning.options import Batch
 from waterjar.lab.learning.weights import aligned_rows
 
 BATCH, SIDE, RATE = 128, 28, 0.01
@@ -86,16 +88,13 @@ def ours(job: Job, lap: Callable[[float], None]) -> None:
         return [
             (
                 Learner(
-                    config,
-                    structure,
-                    pixels,
+                    rule_of(config),
+                    [first_network(config, (1, SIDE, SIDE), seed) for seed in range(some.start, some.stop)],
                     seeds=range(some.stop - some.start),
-                    first_seeds=range(some.start, some.stop),
-                    role="learner",
-                    device=torch.device("cpu"),
+                    images=pixels,
                     space=space[: some.stop - some.start],
                 ),
-                Batch(inputs[some], rows[some], labels[some], targets[some]),
+                Batch(inputs[some], targets[some], labels[some], rows[some]),
             )
             for some in groups
         ]

@@ -148,6 +148,17 @@ def in_full(shelf: Any, chosen: Chosen) -> Chosen:
     return chosen.model_copy(update={"settings": settings})
 
 
+def with_options_spelled_out(entry: object) -> object:
+    """A learner as a study file has it; the bare name of an option is short for a mapping with nothing but it.
+
+    >>> with_options_spelled_out({"learner": "sl", "options": ["redo"]})
+    {'learner': 'sl', 'options': [{'name': 'redo'}]}
+    """
+    if isinstance(entry, Mapping) and isinstance(entry.get("options"), list | tuple):
+        return {**entry, "options": [{"name": one} if isinstance(one, str) else one for one in entry["options"]]}
+    return entry
+
+
 def options_in_full(chosen: tuple[OptionChoice, ...]) -> tuple[OptionChoice, ...]:
     """Options, each at most once; a `ValueError` for pydantic."""
     names = [one.name for one in chosen]
@@ -213,8 +224,8 @@ class RunConfig(Grown):
     NUMERICS: ClassVar = 2
     """Version of the numbers that a config gives, part of a run's identity.
 
-    2: learners are those of binary tasks with one repeat (gradients by logits are written out, memories draw by hashes),
-    and `mlp` reads an image pixel after pixel.
+    2: learners are those of binary tasks with one repeat (gradients by logits are written out, memories draw by
+    hashes), and `mlp` reads an image pixel after pixel.
     """
 
     kind: Literal["einstellung"] = "einstellung"
@@ -241,8 +252,12 @@ class RunConfig(Grown):
     @property
     def method(self) -> str:
         """What it is called in tables: the learner with its options, or the baseline that it is."""
-        named = "+".join([self.learner, *(one.name for one in self.options)])
-        return named if self.scenario == "sequential" else self.scenario
+        return self.learner_with_options if self.scenario == "sequential" else self.scenario
+
+    @property
+    def learner_with_options(self) -> str:
+        """Names, as they are written."""
+        return "+".join([self.learner, *(one.name for one in self.options)])
 
     @property
     def chosen_options(self) -> list[tuple[str, dict[str, Any]]]:

@@ -134,7 +134,9 @@ class TestReplay:
         assert (both[0] == both[1]).all()
 
     def test_always_and_every_epoch(self) -> None:
-        option = made("replay", {"size": 6, "samples": 2, "replay": "always", "offered": "every_epoch"}, surroundings(1))
+        option = made(
+            "replay", {"size": 6, "samples": 2, "replay": "always", "offered": "every_epoch"}, surroundings(1)
+        )
         assert option.recall(2, START) == ()  # nothing is there yet
         for epoch in range(3):
             shown(option, np.array([[epoch]]), Position(0, epoch, 0, epoch))
@@ -182,7 +184,9 @@ class TestEwcOn:
         option = made("ewc_on", {"e_lambda": 3.0, "gamma": 0.5}, where)
         assert isinstance(option, EwcOn)
         shape, draw = where.weights.values.shape, torch.Generator().manual_seed(0)
-        option.load_state({"importance": torch.rand(shape, generator=draw), "anchor": torch.randn(shape, generator=draw)})
+        option.load_state(
+            {"importance": torch.rand(shape, generator=draw), "anchor": torch.randn(shape, generator=draw)}
+        )
         values = where.weights.values.double().requires_grad_()
         penalty = 0.5 * 3.0 * 0.5 * (option.importance * (values - option.anchor) ** 2).sum(1)
         torch.testing.assert_close(option.penalty(), penalty.detach().float())

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import networks
-from waterjar.lab.learning import objectives, optimisers, options
 from waterjar.lab.config import (
     Choice,
     Count,
@@ -22,6 +21,7 @@ from waterjar.lab.config import (
     in_full,
     options_in_full,
 )
+from waterjar.lab.learning import objectives, optimisers, options
 from waterjar.run.faults import Behind, parse_settings
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

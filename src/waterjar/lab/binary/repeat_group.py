@@ -19,12 +19,12 @@ from waterjar.lab.binary.class_tasks import ClassTasks, draw_tasks, labels_of
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.examples import judge_some, train_example_rows
 from waterjar.lab.binary.learner import first_network, rule_of
-from waterjar.lab.learning.learner import Learner, StepResult
-from waterjar.lab.learning.options import Batch, Rows
 from waterjar.lab.binary.pixels import Pixels, statistics_of
 from waterjar.lab.binary.probes import probe_rows
 from waterjar.lab.counter_hash import epoch_order, hash_words, permutation
 from waterjar.lab.data import ImageData
+from waterjar.lab.learning.learner import Learner, StepResult
+from waterjar.lab.learning.options import Batch, Rows
 from waterjar.lab.scenarios import batch_bounds
 
 Floats = NDArray[np.float64]

@@ -1,7 +1,7 @@
 """Learners: how a network is updated, and what is kept of earlier tasks. One a file, found by module name.
 
-A learner is a module with a pydantic `Settings` and `build(network, settings, *, seed, device, precision) ->
-Learner`; with `more`, too, it takes options beside its own. Published hyper-parameters stand in its `PRESETS`. Randomness
+A learner is a module with a pydantic `Settings` and `build(network, settings, *, seed, device, precision)`; if
+it takes `more`, too, it can have options beside its own. Published hyper-parameters stand in its `PRESETS`. Randomness
 comes from `seed` alone.
 """
 

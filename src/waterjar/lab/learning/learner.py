@@ -16,7 +16,7 @@ from waterjar.lab.learning import objectives, optimisers, options
 from waterjar.lab.learning.gradients import Gradients, Precision
 from waterjar.lab.learning.options import Batch, Batches, Context, Images, Option, Position
 from waterjar.lab.learning.segments import lesson
-from waterjar.lab.learning.weights import Weights, aligned_rows
+from waterjar.lab.learning.weights import Weights
 from waterjar.lab.networks import Network
 
 Chosen = Sequence[tuple[str, Mapping[str, Any]]]
@@ -92,13 +92,11 @@ class Learner:
             name: torch.full((len(seeds),), value, device=device) for name, value in self._objective.start().items()
         }
         of_repeat = self._of_repeat
-        where = Context(
-            structure, self.weights, self._optimiser, self._seeds, role, images, rule.objective, of_repeat
-        )
+        where = Context(structure, self.weights, self._optimiser, self._seeds, role, images, rule.objective, of_repeat)
         self.options: list[Option] = options.make(rule.options, where)
         wanted = {layer for option in self.options for layer in option.layers}
         layers = [layer for layer in structure.layer_names if layer in wanted]
-        own = aligned_rows(len(seeds), *self.weights.values.shape[1:], device, structure.head.weight.dtype) if space is None else space
+        own = self.weights.rows() if space is None else space
         self.gradients = Gradients(
             structure,
             self.weights,

@@ -1,8 +1,8 @@
 """A replay memory of fixed size, one for each repeat, in which every example offered has the same chance to stand.
 
 Reservoir sampling: Vitter, "Random sampling with a reservoir" (ACM TOMS 11, 1985), algorithm R. Example n (= 0, 1, ...)
-takes place n while there is room; after that it takes place r, drawn uniformly from 0 ... n, if there is that place, and
-is not kept otherwise. After n examples each of them is in with probability size / n. All that is drawn is a hash of the
+takes place n while there is room; after that a place drawn uniformly from 0 ... n, if there is that place, and is not
+kept otherwise. After n examples each of them is in with probability size / n. All that is drawn is a hash of the
 repeat's seed and of the moment, so that no batch size, no other repeat and no resuming changes it.
 
 What is replayed is EXACTLY what the learner saw. Where rows of the data set are what it sees, rows are kept; where
@@ -54,7 +54,9 @@ class Memory:
             shape = (repeats, size, *network.image_shape)
             self.inputs = torch.zeros(shape, dtype=getattr(torch, dtype), device=like.device)
         elif dtype != "float32":
-            raise WaterjarError(f"buffer_dtype '{dtype}': rows of the data set are kept here, and no inputs: leave it out")
+            raise WaterjarError(
+                f"buffer_dtype '{dtype}': rows of the data set are kept here, and no inputs: leave it out"
+            )
         self.logits = torch.zeros(repeats, size, network.n_classes, device=like.device) if logits else None
 
     def __len__(self) -> int:
@@ -92,9 +94,7 @@ class Memory:
                 kept[repeat].index_copy_(0, at, seen[repeat].detach()[which].to(kept))
 
     def draw(self, count: int, *words: Word) -> Remembered:
-        """`count` different examples of each repeat, all there are where that is fewer: the smallest hashes of the words
-        and the places.
-        """
+        """Different examples of each repeat, `count` or all there are: the smallest hashes of words and place."""
         filled = len(self)
         if not filled:
             raise WaterjarError("a draw from an empty replay memory")
@@ -138,5 +138,3 @@ class Memory:
 def _taken(kept: Tensor, places: Tensor) -> Tensor:
     """(repeat, place, ...) at places (repeat, sample): (repeat, sample, ...)."""
     return torch.stack([own[at] for own, at in zip(kept, places, strict=True)])
-
-

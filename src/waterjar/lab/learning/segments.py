@@ -58,7 +58,10 @@ def lesson(inputs: Tensor, labels: Tensor, segments: Sequence[Segment]) -> Lesso
     return Lesson(
         (inputs, *(one.inputs for one in beside)),
         (labels, *(one.targets for one in beside)),
-        (Part(labels.shape[1], 1.0, None), *(Part(one.targets.shape[1], one.weight or 0.0, one.distance) for one in beside)),
+        (
+            Part(labels.shape[1], 1.0, None),
+            *(Part(one.targets.shape[1], one.weight or 0.0, one.distance) for one in beside),
+        ),
     )
 
 

@@ -39,6 +39,11 @@ class Weights:
         self.features = sum(size for name, size in zip(shapes, sizes, strict=True) if not name.startswith("head."))
         """Columns before this one belong to the features, the others to the readout."""
 
+    def rows(self) -> Tensor:
+        """Zeros (repeat, param), such as gradients are written into."""
+        repeats, size = self.values.shape
+        return aligned_rows(repeats, size, self.values.device, self.values.dtype)
+
     def views_of(self, values: Tensor) -> dict[str, Tensor]:
         """Name -> a view (repeat, *shape) of a tensor (repeat, param) in the form of these parameters."""
         views: dict[str, Tensor] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from waterjar.lab.learning.options._option import Context
 from waterjar.lab.counter_hash import Word, hash_words
+from waterjar.lab.learning.options._option import Context
 from waterjar.lab.networks._units import UnitLayer
 
 

@@ -80,7 +80,7 @@ class EwcOn(Option):
     @torch.no_grad()
     def regularise(self, gradients: Tensor) -> None:
         """g += 2 c F* (θ - anchor): the penalty's gradient in closed form, without a graph."""
-        if self.importance is not None:
+        if self.importance is not None and self.anchor is not None:
             way = self._context.weights.values - self.anchor
             gradients.addcmul_(way, self.importance, value=2.0 * self.stiffness)
 
@@ -90,7 +90,8 @@ class EwcOn(Option):
         weights, passed = self._context.weights, 0
         found = torch.zeros_like(weights.values)
         for repeat, views in enumerate(_rows(weights.views_of(found), len(found))):
-            network, sizes = self._context.of_repeat(repeat), []
+            sizes: list[int] = []
+            network = self._context.of_repeat(repeat)
             fisher = diagonal_fisher(
                 network, _counted(batches, repeat, sizes), self._settings.fisher, self._settings.fisher_samples
             )

@@ -14,8 +14,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from waterjar.lab.learning.options._option import Context, Option, Position
 from waterjar.lab.counter_hash import hash_words
+from waterjar.lab.learning.options._option import Context, Option, Position
 
 
 class Settings(BaseModel):

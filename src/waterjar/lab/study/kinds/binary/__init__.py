@@ -11,10 +11,10 @@ from waterjar.errors import unknown_name
 from waterjar.lab.binary import BinaryConfig, draw_tasks, run_id_of
 from waterjar.lab.binary.engines import is_stacked, processes_a_run
 from waterjar.lab.binary.learner import first_network, rule_of
-from waterjar.lab.learning.learner import try_options
 from waterjar.lab.binary.probes import probe_rows
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData
+from waterjar.lab.learning.learner import try_options
 from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.kinds.binary.declaration import Declaration, Resources, declare, expand
 from waterjar.lab.study.kinds.binary.estimate import cost, rehearse

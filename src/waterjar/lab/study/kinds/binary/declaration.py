@@ -14,7 +14,6 @@ from waterjar.lab import networks
 from waterjar.lab.binary import BinaryConfig
 from waterjar.lab.binary.class_tasks import task_name
 from waterjar.lab.binary.config import (
-    OptionChoice,
     Recording,
     Tasks,
     Training,
@@ -23,7 +22,8 @@ from waterjar.lab.binary.config import (
     parse_config,
 )
 from waterjar.lab.binary.engines import EngineName
-from waterjar.lab.config import ListedCount, Seed
+from waterjar.lab.config import ListedCount, OptionChoice, Seed, with_options_spelled_out
+from waterjar.lab.learning import objectives
 from waterjar.lab.study.analysed import check_baseline, not_recorded, unfit
 from waterjar.lab.study.parts import STRICT, Data, check_number, faulty
 from waterjar.lab.study.parts import Resources as CommonResources
@@ -206,11 +206,7 @@ def _method(algorithm: object) -> str | None:
 
 
 def _spelled_out(entry: object) -> object:
-    if isinstance(entry, str):
-        return {"learner": entry}
-    if isinstance(entry, Mapping) and isinstance(entry.get("options"), list | tuple):
-        return {**entry, "options": [{"name": one} if isinstance(one, str) else one for one in entry["options"]]}
-    return entry
+    return {"learner": entry} if isinstance(entry, str) else with_options_spelled_out(entry)
 
 
 def _algorithm(given: str | Algorithm) -> Algorithm:

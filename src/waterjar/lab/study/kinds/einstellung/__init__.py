@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from waterjar.errors import unknown_name
-from waterjar.lab import networks
+from waterjar.lab import learners, networks
 from waterjar.lab.augmentation import epoch_parameters
 from waterjar.lab.config import RunConfig
 from waterjar.lab.data import ImageData
@@ -33,7 +33,7 @@ def plan(config: RunConfig, data: ImageData, _resources: Resources) -> RunPlan:
     """A config over the data."""
     stretches = phases(arrange(data, config), config)
     return RunPlan(
-        name=f"{config.scenario}-{config.learner}-{config.backbone}-{config.seed}",
+        name=f"{config.scenario}-{config.learner_with_options}-{config.backbone}-{config.seed}",
         run_id=run_id_of(config, data.fingerprint),
         images=sum(phase.epochs * len(phase.rows) for phase in stretches),
         epochs=sum(phase.epochs for phase in stretches),
@@ -56,6 +56,7 @@ def check(configs: Sequence[RunConfig], data: ImageData) -> None:
         for layer in config.recording.features:
             if layer not in network.layer_names:
                 raise unknown_name("recording.features: layer", layer, network.layer_names)
+        learners.make(config.learner, network, seed=0, options=config.chosen_options, **config.learner_settings)
         one = np.asarray(data.test_index)[:1]
         random_region(tasks.shortcut, one, "test")
         for task in TASKS:

@@ -22,6 +22,7 @@ from waterjar.lab.config import (
     Seed,
     Tasks,
     Training,
+    with_options_spelled_out,
 )
 from waterjar.lab.evaluation import ACCURACIES, EVAL_SETS
 from waterjar.lab.learners.sgd import Settings as BaselineSettings
@@ -51,7 +52,7 @@ DEFAULT_ANALYSIS: Mapping[str, Any] = {
     "baseline": {
         "where": {"scenario": "scratch_t2"},
         # The first task, which the baseline never sees, is no condition of the comparison.
-        "ignore": ["learner_settings", "recording", "augmentation.t1", "training.epochs_t1"],
+        "ignore": ["learner_settings", "options", "recording", "augmentation.t1", "training.epochs_t1"],
         "tell": ["training.batch_size", "training.epochs_t2"],
     },
     "lead": "rigidity",
@@ -149,7 +150,8 @@ def _validated(content: Mapping[str, Any], where: str) -> Declaration:
     whole = dict(own)
     for name, key in (("strategies", "learner"), ("backbones", "name")):
         if isinstance(whole.get(name), list | tuple):  # a bare name is short for a mapping with nothing but it
-            whole[name] = [{key: entry} if isinstance(entry, str) else entry for entry in whole[name]]
+            entries = [{key: entry} if isinstance(entry, str) else entry for entry in whole[name]]
+            whole[name] = [with_options_spelled_out(entry) for entry in entries]
     found += faults(Declaration, whole) + faults_of_training(whole.get("strategies")) + more
     if isinstance(whole.get("baseline"), Mapping):
         found += faults(BaselineSettings, whole["baseline"], "baseline")
@@ -207,6 +209,7 @@ def _config(
         scenario=scenario,
         learner=chosen.learner,
         learner_settings=settings.model_dump(mode="json"),
+        options=chosen.chosen_options,
         backbone=network.name,
         backbone_settings=networks.parse(network.name, network.settings).model_dump(mode="json"),
         data=declaration.data.name,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import learners, networks
-from waterjar.lab.config import Training
+from waterjar.lab.config import OptionChoice, Training, options_in_full
 from waterjar.lab.study.parts import STRICT
 from waterjar.run.faults import Behind, faults, unknown
 
@@ -19,7 +19,7 @@ _BRINGS = {"n_epochs": ("epochs_t1", "epochs_t2"), "batch_size": ("batch_size",)
 
 
 class Strategy(BaseModel):
-    """A learner with its settings; a preset's come first."""
+    """A learner with its settings, those of a preset first, and options."""
 
     model_config = STRICT
 
@@ -29,6 +29,18 @@ class Strategy(BaseModel):
     settings: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
     """What differs from the training of the others, such as its batch_size; a preset brings its own."""
+    options: tuple[str | OptionChoice, ...] = ()
+    """What it does beside what its name says, such as `redo`."""
+
+    @model_validator(mode="after")
+    def _each_option_once(self) -> Strategy:
+        options_in_full(self.chosen_options)
+        return self
+
+    @property
+    def chosen_options(self) -> tuple[OptionChoice, ...]:
+        """Its options, none of them a bare name."""
+        return tuple(OptionChoice(name=one) if isinstance(one, str) else one for one in self.options)
 
     @model_validator(mode="before")
     @classmethod
