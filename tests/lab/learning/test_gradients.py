@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -44,6 +45,14 @@ def gradients_of(nets: list[Network], learner: str, layers: tuple[str, ...] = ()
     return Gradients(nets[0], weights, objectives.make(learner, {}), layers, torch.zeros_like(weights.values)), weights
 
 
+def as_row(net: Network, parts: Sequence[Tensor]) -> Tensor:
+    """Tensors like its parameters, laid out as weights are: (param,)."""
+    row = Weights(net, 1, CPU).rows()
+    for view, part in zip(Weights(net, 1, CPU).views_of(row).values(), parts, strict=True):
+        view[0].copy_(part)
+    return row[0]
+
+
 @pytest.mark.parametrize(("name", "settings"), NETWORKS)
 def test_supervised_gradient_is_autograds_of_cross_entropy(name: str, settings: dict[str, Any]) -> None:
     nets = [built(name, settings, seed) for seed in range(3)]
@@ -52,7 +61,7 @@ def test_supervised_gradient_is_autograds_of_cross_entropy(name: str, settings: 
     for net, own, target in zip(nets, images, labels, strict=True):
         logits.append(net(own))
         found = torch.autograd.grad(functional.cross_entropy(logits[-1], target), list(net.parameters()))
-        expected.append(torch.cat([part.reshape(-1) for part in found]))
+        expected.append(as_row(net, found))
     together, _ = gradients_of(nets, "sl")
     told = together.compute(lesson(images, labels, ()), uniform, {})
     torch.testing.assert_close(together.values, torch.stack(expected), atol=1e-6, rtol=1e-4)

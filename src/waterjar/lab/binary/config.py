@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -147,6 +147,12 @@ class BinaryConfig(BaseModel):
     """
 
     model_config = _STRICT
+
+    NUMERICS: ClassVar = 2
+    """Version of the numbers that a config gives, part of a run's identity.
+
+    2: weights of convolutions lie in memory pixel after pixel, as images do.
+    """
 
     kind: Literal["binary"] = "binary"
     data: str

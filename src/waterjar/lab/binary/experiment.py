@@ -51,7 +51,7 @@ _TRAIN = ("loss", "accuracy", "reward", "gradient_norm")  # in /train, what is t
 def run_id_of(config: BinaryConfig, fingerprint: str, *, stacked: bool = False) -> str:
     """The identity of the run that a config and a data set make, by an engine that stacks repeats or not."""
     plain = {**config.to_plain(), **({"engine": "vmap"} if stacked else {})}
-    return identify(plain, config.repeat_seeds, fingerprint, _unhashed(stacked))[0]
+    return identify(plain, config.repeat_seeds, fingerprint, _unhashed(stacked), config.NUMERICS)[0]
 
 
 def _unhashed(stacked: bool) -> tuple[str, ...]:
@@ -103,6 +103,7 @@ class BinaryTasks:
             "variables": VARIABLES,
             "data_fingerprint": self.tasks.data.fingerprint,
             "unhashed": self._unhashed,
+            "numerics": self.config.NUMERICS,
         }
 
     def parts(self) -> Mapping[str, list[str]]:

@@ -27,6 +27,8 @@ def aligned_rows(repeats: int, size: int, device: torch.device, dtype: torch.dty
 class Weights:
     """Parameters (repeat, param), features first, readout last; and views of them by name.
 
+    Weights of convolutions lie as (repeat, output, height, width, input) where the network is channels-last.
+
     Rules that treat every parameter alike work on `values`; rules that know layers work on `views`. Both share memory.
     """
 
@@ -35,6 +37,7 @@ class Weights:
         sizes = [math.prod(shape) for shape in shapes.values()]
         self.values = aligned_rows(repeats, sum(sizes), device, network.head.weight.dtype)
         self._shapes = shapes
+        self._pixel_by_pixel = network.channels_last
         self.views = self.views_of(self.values)
         self.features = sum(size for name, size in zip(shapes, sizes, strict=True) if not name.startswith("head."))
         """Columns before this one belong to the features, the others to the readout."""
@@ -50,7 +53,12 @@ class Weights:
         start = 0
         for name, shape in self._shapes.items():
             size = math.prod(shape)
-            views[name] = values[:, start : start + size].view(len(values), *shape)
+            part = values[:, start : start + size]
+            if len(shape) == 4 and self._pixel_by_pixel:  # channels last, as convolutions read them
+                outputs, inputs, height, width = shape
+                views[name] = part.view(len(values), outputs, height, width, inputs).permute(0, 1, 4, 2, 3)
+            else:
+                views[name] = part.view(len(values), *shape)
             start += size
         return views
 
