@@ -61,8 +61,8 @@ def _still_there(model: Model, cell: str, unread: Mean) -> str:
         than = f"at the end than before any training ({number(end.mean)} against {number(begin.mean)})"
         return f"{said} That probe has more right {than}: some of what was learned can still be read."
     return (
-        f"{said} That probe is not shown to be better than before any training, so it does not show that anything "
-        "learned is left."
+        f"{said} That probe is not shown to be better than before any training, so it does not show that anything that "
+        "was learned is left."
     )
 
 
