@@ -226,6 +226,16 @@ def test_the_interval_of_a_loss_does_not_reach_below_0_unless_losses_do(tmp_path
     assert np.allclose((free.numbers["a"].low, free.numbers["a"].high), t) and free.numbers["a"].interval == "t"
 
 
+def test_seeds_under_another_name_are_said_before_all_else(tmp_path: Path) -> None:
+    for state in (1, 2, 3):
+        config = {"method": "a", "random_state": state}
+        with waterjar.Recorder(tmp_path / f"s/a{state}", config, seeds=[0], eval_sets=["test"]) as recorder:
+            recorder.log(epoch=1, performance={"loss": 1.0 / state})
+    found = said(modelled(tmp_path / "s"))
+    assert next(iter(found)) == "seeds"
+    assert found["seeds"][0].startswith("Runs differ in config 'random_state' alone, and count as learners of one seed")
+
+
 def test_a_loss_that_ends_as_nan_is_no_number(tmp_path: Path) -> None:
     waterjar.create_study(tmp_path / "s")
     for seed in (1, 2, 3):

@@ -151,7 +151,7 @@ def _ends(model: Model) -> list[Block]:
     )
     if left:
         caption += (
-            f" Shown are {len(found)} of {len(found) + left} that were recorded; waterjar summary has others by name."
+            f" Shown are {len(found)} of {len(found) + left}; waterjar diagnose --only has all."
         )
     if tested:
         base = model.baseline
