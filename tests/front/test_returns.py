@@ -108,14 +108,15 @@ def test_figures_show_them_without_a_setting(returns: Path, tmp_path: Path) -> N
     }
 
 
-def test_beside_accuracies_over_tasks_they_come_on_request_alone(tmp_path: Path) -> None:
+def test_beside_accuracies_over_tasks_they_stand_in_tables_and_are_not_tested(tmp_path: Path) -> None:
     with wj.Recorder(
         tmp_path / "study" / "one", {"method": "m"}, seeds=[0], tasks=["a"], eval_sets={"a": "a"}, **QUICK
     ) as recorder:
         for epoch in range(3):
             recorder.log(epoch=epoch, performance={"accuracy": {"a": 0.3 * epoch}}, monitor={"return": float(epoch)})
     found = diagnose(waterjar.open_study(tmp_path / "study"))
-    assert found.ends == [] and not found.table()["metric"].str.contains("/").any()
+    assert found.ends == [] and found.described == ["monitor/return"]
+    assert "monitor/return" in set(found.table()["metric"]) and "monitor/return" not in found.main_metrics()
     assert found.table(["return", "ACC"])["metric"].tolist() == ["monitor/return", "average_accuracy"]
     assert found.table(["return"])["value"].tolist() == [2.0]
 

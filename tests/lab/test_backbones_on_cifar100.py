@@ -99,11 +99,11 @@ def test_end_to_end(
     kind = type(trainer.learner)
     observe, left = kind.observe, {"count": 0}
 
-    def stop_some_time(self: object, inputs: object, labels: object) -> object:
+    def stop_some_time(self: object, inputs: object, labels: object, epoch: int = 0) -> object:
         left["count"] -= 1
         if left["count"] == 0:
             raise KeyboardInterrupt
-        return observe(self, inputs, labels)
+        return observe(self, inputs, labels, epoch)
 
     monkeypatch.setattr(kind, "observe", stop_some_time)
     for stop in (200, 400):

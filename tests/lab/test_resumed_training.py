@@ -68,13 +68,13 @@ def test_seconds_and_memory_of_an_epoch_count_those_before_the_kill(
     late = {"by": 0.0}
     clock = types.SimpleNamespace(monotonic=lambda: time.monotonic() + late["by"])
 
-    def slow(self: object, inputs: object, labels: object) -> object:
+    def slow(self: object, inputs: object, labels: object, epoch: int = 0) -> object:
         calls["count"] += 1
         if calls["count"] == 6:
             raise KeyboardInterrupt
         if calls["count"] == 2:
             late["by"] = 3600.0
-        return observe(self, inputs, labels)
+        return observe(self, inputs, labels, epoch)
 
     with monkeypatch.context() as patch:
         patch.setattr(kind, "observe", slow)

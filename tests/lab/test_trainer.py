@@ -157,11 +157,11 @@ def test_stopped_anywhere_and_resumed_gives_the_same_bits(
     observe = kind.observe
     left = {"count": 3}
 
-    def stop_some_time(self: object, inputs: object, labels: object) -> object:
+    def stop_some_time(self: object, inputs: object, labels: object, epoch: int = 0) -> object:
         left["count"] -= 1
         if left["count"] < 0:
             raise KeyboardInterrupt
-        return observe(self, inputs, labels)
+        return observe(self, inputs, labels, epoch)
 
     monkeypatch.setattr(kind, "observe", stop_some_time)
     for count in (8, 15, 30, 14, 21, 10**9, 0):
@@ -250,11 +250,11 @@ def test_a_removed_run_starts_from_its_beginning(
     kind = type(Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path).learner)
     observe, left = kind.observe, {"count": 12}
 
-    def stop_some_time(self: object, inputs: object, labels: object) -> object:
+    def stop_some_time(self: object, inputs: object, labels: object, epoch: int = 0) -> object:
         left["count"] -= 1
         if left["count"] == 0:
             raise KeyboardInterrupt
-        return observe(self, inputs, labels)
+        return observe(self, inputs, labels, epoch)
 
     monkeypatch.setattr(kind, "observe", stop_some_time)
     with pytest.raises(KeyboardInterrupt):
@@ -295,11 +295,11 @@ def test_a_run_that_is_older_than_its_checkpoint_says_what_to_delete(
     kind = type(Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path).learner)
     observe, left = kind.observe, {"count": 12}
 
-    def stop_some_time(self: object, inputs: object, labels: object) -> object:
+    def stop_some_time(self: object, inputs: object, labels: object, epoch: int = 0) -> object:
         left["count"] -= 1
         if left["count"] == 0:
             raise KeyboardInterrupt
-        return observe(self, inputs, labels)
+        return observe(self, inputs, labels, epoch)
 
     monkeypatch.setattr(kind, "observe", stop_some_time)
     for stop, copy in ((5, True), (20, False)):  # in the first epoch, then further on

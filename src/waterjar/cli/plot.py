@@ -119,6 +119,7 @@ def _measured(study: Study, about: Description, settings: dict[str, Any]) -> Dia
     """
     from waterjar.diagnose.analysis import analysis_of, by_family  # noqa: PLC0415
     from waterjar.errors import WaterjarError  # noqa: PLC0415
+    from waterjar.view import figures  # noqa: PLC0415
 
     needed = [need.split("|") for need in about.needs]
     names = [name for able in needed for name in able]
@@ -129,9 +130,9 @@ def _measured(study: Study, about: Description, settings: dict[str, Any]) -> Dia
         lacking = [able for able in needed if declared is not None and not set(able) & set(declared)]
         families = None if declared is None else [*declared, *(name for able in lacking for name in able)]
     found = run_diagnose(study, families=families, settings=by_family(own, "--set: setting", names))
-    for able in needed:
+    for able in needed if not figures.of_recorded_alone(settings) else ():
         if not any(name in found.results for name in able):
-            raise WaterjarError("; ".join(found.passed_over[name] for name in able if name in found.passed_over))
+            raise WaterjarError("; ".join(dict.fromkeys(found.passed_over[n] for n in able if n in found.passed_over)))
     return found
 
 

@@ -1,7 +1,8 @@
 """Any number that was recorded along training, as it stood at the end of each run: losses, returns, or others.
 
-Of a study whose accuracies over tasks can be measured these are beside the point. Of any other they are the metrics:
-`monitor/return`, `train/loss`, `performance/loss[held_out]`, with the direction and units that were recorded with them.
+Of a study whose accuracies over tasks can be measured they stand beside metrics in tables, and are tested where they
+are named. Of any other they are the metrics: `monitor/return`, `train/loss`, `performance/loss[held_out]`, with the
+direction and units that were recorded with them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ FAMILY = "recorded"
 TITLE = "At the end of training"
 _FIRST = {"performance": ("accuracy", "macro_accuracy", "loss"), "monitor": (), "train": ("loss", "accuracy")}
 """Group -> the variables of the schema that tell most; those that a study declares itself follow."""
+_MEASURED = [("performance", name) for name in ("accuracy", "macro_accuracy", "task_accuracy")]
+"""What metrics over tasks are made of."""
 _MOST = 12
 """Quantities that are shown where nobody names any."""
 _ABSENT = (NOT_RECORDED, NO_RUN, RUN_ENDED)
@@ -121,6 +124,12 @@ class Recorded:
         groups = [one.group for one in self.quantities.values()]
         first = groups[0] if groups else ""
         return [one.name for one in self.quantities.values() if one.group == first][:_MOST]
+
+    @property
+    def beside(self) -> list[str]:
+        """What stands beside metrics over tasks: all but the accuracies that these are made of."""
+        every = self.quantities.values()
+        return [one.name for one in every if (one.group, one.variable) not in _MEASURED][:_MOST]
 
     def name_of(self, word: str) -> str:
         """The name of the quantity that a word stands for: a name, or what one alone has; any other word as it is.

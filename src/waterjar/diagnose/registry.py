@@ -110,6 +110,8 @@ class Metric:
     """How its mean over seeds is bounded: by t, or by t below ten seeds and the BCa bootstrap from there (`auto`)."""
     made_of: tuple[str, ...] = ()
     """Metrics, or what others are made of, that it is a sum, difference or ratio of; see `coupled`."""
+    same_as: Callable[[Any], str] | None = None
+    """same_as(result of its family): the metric that it is by definition there, or nothing; then the two count once."""
     origin: str = ""
     """The package and its version, of a metric from outside."""
 
@@ -264,6 +266,7 @@ def metric(
     between_seeds: bool = False,
     interval: IntervalBy = "t",
     made_of: tuple[str, ...] = (),
+    same_as: Callable[[Any], str] | None = None,
 ) -> Callable[[Function], Function]:
     """Declare the decorated function as a metric; it is returned as it is."""
 
@@ -297,6 +300,7 @@ def metric(
             between_seeds=between_seeds,
             interval=interval,
             made_of=made_of,
+            same_as=same_as,
         )
         other = _METRICS.get(name)
         if other is not None and other.compute.__module__ != function.__module__:

@@ -139,9 +139,19 @@ class Diagnosis(FrontDoor):
 
         One that names the families to measure has none.
         """
-        if self.analysis.families is not None or {"continual", "rigidity"} & set(self.results):
-            return []
-        return self.recorded.main
+        return [] if self.analysis.families is not None or self._over_tasks else self.recorded.main
+
+    @property
+    def described(self) -> list[str]:
+        """What was recorded beside accuracies over tasks, such as losses: it stands in tables and is not tested.
+
+        One that names the families to measure has none.
+        """
+        return self.recorded.beside if self.analysis.families is None and self._over_tasks else []
+
+    @property
+    def _over_tasks(self) -> bool:
+        return bool({"continual", "rigidity"} & set(self.results))
 
     def name_of(self, word: str) -> str:
         """The metric, or what was recorded, that a word stands for; any other word as it is."""
@@ -255,7 +265,10 @@ class Diagnosis(FrontDoor):
         return sorted(self.results, key=rank)
 
     def main_metrics(self) -> list[str]:
-        """The few metrics of every family that matter most and have a value somewhere; the lead's come first."""
+        """The few metrics of every family that matter most and have a value somewhere; the lead's come first.
+
+        One that is another of them by definition in this study (`same_as`) is not there twice.
+        """
         order = self.order
         ranked = [
             (order.index(metric.family), metric.matters, name)
@@ -265,8 +278,10 @@ class Diagnosis(FrontDoor):
         found = []
         for _, _, name in sorted(ranked):
             metric = find_metric(name)
-            values = self.results[metric.family].get(metric.scalar)
-            if values is not None and bool(values.notnull().any()):
+            result = self.results[metric.family]
+            values = result.get(metric.scalar)
+            twice = metric.same_as is not None and metric.same_as(result) in found
+            if values is not None and bool(values.notnull().any()) and not twice:
                 found.append(name)
         return [*self.ends, *found]
 

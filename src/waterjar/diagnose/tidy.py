@@ -26,11 +26,12 @@ def table(found: Diagnosis, names: Sequence[str] | None = None) -> pd.DataFrame:
     """One row per metric, cell and seed that was run; what is missing stays, with its reason.
 
     Metrics that were not measured are an error if asked for by name. What was recorded has rows, too, where it is
-    asked for, or takes the place of metrics (`ends`).
+    asked for, takes the place of metrics (`ends`), or stands beside them (`described`).
     """
     rows: list[_Row] = []
     ran = {(entry.cell_id, seed) for entry in found.study.entries for seed in entry.seeds}
-    for name in [*found.ends, *metrics()] if names is None else [found.name_of(name) for name in names]:
+    usual = [*found.ends, *metrics(), *found.described] if names is None else []
+    for name in usual or [found.name_of(name) for name in names or ()]:
         if name not in metrics() and name in found.recorded.quantities:
             rows += _recorded(found, name)
             continue

@@ -106,9 +106,10 @@ def _refuse_nothing(found: Diagnosis) -> None:
 def _names(found: Diagnosis, asked: list[str] | None, everything: bool) -> list[str]:
     """The metrics of a table, family by family, the lead's first; those that matter come first in their family."""
     if asked is None and (few := found.main_metrics()):
-        return few
-    wanted = {*found.results, *found.ends} if everything or asked is None else set(asked)
-    recorded = found.ends if everything or asked is None else asked
+        return [*few, *found.described]
+    of_study = [*found.ends, *found.described]
+    wanted = {*found.results, *of_study} if everything or asked is None else set(asked)
+    recorded = of_study if everything or asked is None else asked
     names = [name for name in recorded if name not in families() and name not in all_metrics()]
     for family in found.order:
         own = [m for m in all_metrics().values() if m.family == family and m.scalar in found.results[family]]

@@ -16,12 +16,12 @@ from waterjar.errors import WaterjarError, unknown_name
 from waterjar.run import ledger
 from waterjar.run.annotations import Annotations, AnnotationsError, annotations_of
 from waterjar.run.cells import flat, method_of, name_cells, seeds_as_settings
+from waterjar.run.courses import explained
 from waterjar.run.declared import DECLARED, read_declared
 from waterjar.run.disk import as_path, write_file
 from waterjar.run.identity import plain
 from waterjar.run.index import Entry, Index, damaged_entry, entry_of, misannotated, read_index, write_index
 from waterjar.run.join import join
-from waterjar.run.ledger import DECLARATION
 from waterjar.run.notebook import FrontDoor, counted, numbers_in_words, table
 from waterjar.run.probe_runs import left_out, not_shown, other_model
 from waterjar.run.reader import Arrays, Run, read_group
@@ -112,7 +112,7 @@ class Study(FrontDoor):
     @property
     def declaration(self) -> dict[str, Any]:
         """The study's YAML declaration; empty if it has none."""
-        file = self.path / DECLARATION
+        file = self.path / ledger.DECLARATION
         if not file.is_file():
             return {}
         found = read_yaml_file(file)
@@ -274,6 +274,7 @@ class Study(FrontDoor):
         return joined
 
 
+@explained
 def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = None) -> xr.Dataset | None:
     """A group of the runs of one cell in memory, joined along `repeat`; None if no run has it. `only` these arrays.
 
@@ -299,10 +300,9 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
     arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates, called, steps)
     dim = next((dim for dim in ("step", "snapshot") if dim in arrays), "")
     if dim:
-        labels = np.asarray(arrays[dim][1])
         ends = [int(part[dim][1][-1]) if dim in part and len(part[dim][1]) else -1 for part in parts.values()]
-        last = dict(zip(parts, np.searchsorted(labels, ends, side="right") - 1, strict=True))
-        whose = [str(name) for name in arrays["directory"][1]]
+        last = dict(zip(parts, np.searchsorted(np.asarray(arrays[dim][1]), ends, side="right") - 1, strict=True))
+        whose = list(map(str, arrays["directory"][1]))
         arrays["last_row"] = ("repeat",), np.array([last[name] for name in whose], np.int64), {}
         arrays["is_open"] = ("repeat",), np.array([owners[name].status != "sealed" for name in whose], np.bool_), {}
         coordinates = coordinates | {"last_row", "is_open"}
@@ -322,10 +322,10 @@ def create_study(
     """
     folder = as_path(path)
     text = write_yaml(plain(declaration or {}, "declaration"))
-    file = folder / DECLARATION
+    file = folder / ledger.DECLARATION
     if file.is_file() and not replace and write_yaml(read_yaml_file(file)) != text:
         raise WaterjarError(f"{file} declares another study: choose another directory, or change that file by hand")
-    write_file(folder / DECLARATION, text)
+    write_file(folder / ledger.DECLARATION, text)
     if runs:
         write_file(folder / DECLARED, pack({"runs": list(runs)}))
     ledger.ensure_all(folder)  # a run may have been killed between its seal and its line

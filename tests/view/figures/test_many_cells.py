@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 import waterjar
 from own_loops import continual_study
 from recording import einstellung
+from waterjar.diagnose.robustness import ROBUSTNESS_VARIABLES
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError
 from waterjar.view import figures
@@ -23,6 +24,7 @@ from waterjar.view.curves import panel_limits, stops
 from waterjar.view.style import line_styles, marker_styles
 
 NAMES = [*(f"a learner with quite a long name, number {i}" for i in range(11)), "naive"]
+SHIFTS = ("blur", "contrast", "gaussian_noise", "rotation", "snow", "a_shift_with_a_long_name")
 RIGID = ("eri_dynamics", "eri_summary", "tau_heatmap")
 SHOWN = ("cost_accuracy", "learning_curves", "metric_boxes", "metric_scatter", "plasticity_stack",
          "strategy_comparison", "task_matrix")  # fmt: skip
@@ -38,7 +40,7 @@ class Studies:
     def __call__(self, kind: str, n: int) -> Diagnosis:
         name = f"{kind}-{n}"
         if name not in self._made:
-            self._made[name] = (_rigid if kind == "rigid" else _own)(self._folder / name, n)
+            self._made[name] = {"rigid": _rigid, "own": _own, "shifted": _shifted}[kind](self._folder / name, n)
         return self._made[name]
 
 
@@ -46,6 +48,25 @@ def _own(folder: Path, n: int) -> Diagnosis:
     """Two networks that die, or twelve that live."""
     path = continual_study(folder, NAMES[-n:], (0, 1), epochs=1, tasks=2, rate=12.0 if n == 2 else 0.3)
     return diagnose(waterjar.open_study(path), families=["continual", "plasticity", "cost"])
+
+
+def _shifted(folder: Path, n: int) -> Diagnosis:
+    """Six shifts and two attacks of each; one learner lacks the attacks, and one a seed."""
+    conditions = ["clean", *(f"seed/{name}/{i}" for name in SHIFTS for i in (1, 3)), "fgsm/0.03", "pgd/8-255"]
+    waterjar.create_study(folder)
+    for i, name in enumerate(NAMES[-n:]):
+        for seed in (1, 2)[: 1 if i == 1 else 2]:
+            there = conditions if i else conditions[:-2]
+            labels = {"model": ["collective", "best_stream", "ensemble"], "condition": there}
+            accuracy = np.linspace(0.9, 0.2, len(there)) - np.array([[0.0], [0.1], [0.05]]) + 0.01 * seed
+            with waterjar.Recorder(
+                folder / f"{i}-{seed}", {"method": name}, seeds=[seed], eval_sets=["test"], labels=labels,
+                variables=ROBUSTNESS_VARIABLES,
+            ) as recorder:  # fmt: skip
+                recorder.log(epoch=1, performance={"accuracy": 0.9})
+                ends = {"": accuracy, "_low": accuracy - 0.1, "_high": accuracy + 0.05}
+                recorder.probe("robustness", {f"accuracy{end}": values[None] for end, values in ends.items()})
+    return diagnose(waterjar.open_study(folder), families=["robustness"])
 
 
 def _rigid(folder: Path, n: int) -> Diagnosis:
@@ -85,9 +106,12 @@ def drawn_texts(figure: Figure) -> Iterator[tuple[matplotlib.text.Text, object]]
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("n", [pytest.param(2, marks=pytest.mark.slow), 12])
-@pytest.mark.parametrize("name", [*SHOWN, pytest.param("eri_dynamics", marks=pytest.mark.slow), *RIGID[1:]])
+@pytest.mark.parametrize(
+    "name", [*SHOWN, "shift_severity", pytest.param("eri_dynamics", marks=pytest.mark.slow), *RIGID[1:]]
+)
 def test_no_text_is_cut_or_stands_over_another(name: str, n: int, studies: Studies) -> None:
-    figure = figures.draw(name, studies("rigid" if name in RIGID else "own", n))
+    kind = "rigid" if name in RIGID else "shifted" if name == "shift_severity" else "own"
+    figure = figures.draw(name, studies(kind, n))
     figure.draw_without_rendering()
     width, height = figure.bbox.width, figure.bbox.height
     found = list(drawn_texts(figure))
@@ -100,6 +124,22 @@ def test_no_text_is_cut_or_stands_over_another(name: str, n: int, studies: Studi
         if min(a.x1, b.x1) - max(a.x0, b.x0) > 2 and min(a.y1, b.y1) - max(a.y0, b.y0) > 2
     ]
     assert over == []
+
+
+def test_every_learner_begins_a_row_of_shifts(studies: Studies) -> None:
+    panels = [ax for ax in figures.draw("shift_severity", studies("shifted", 12)).axes if ax.get_visible()]
+    heads = [ax for ax in panels if not ax.get_title(loc="left").startswith("\n")]
+    assert len(heads) == 12 and all(ax.get_subplotspec().is_first_col() for ax in heads)
+    assert sum(ax.get_title(loc="left").endswith("attacks") for ax in panels) == 11
+    assert len({str(line.get_linestyle()) for line in panels[0].lines}) == 3  # models, in grey, too
+
+
+def test_the_baseline_is_told_from_a_learner_without_colour(studies: Studies) -> None:
+    panel, widths = figures.draw("eri_dynamics", studies("rigid", 2)).axes[0], {}
+    for line in panel.lines:
+        if len(line.get_xdata()) > 2:
+            widths.setdefault(line.get_linestyle(), set()).add(line.get_linewidth())
+    assert {style: len(found) for style, found in widths.items()} == {"-": 2, "--": 2}
 
 
 def test_twelve_cells_are_told_apart_without_colour() -> None:

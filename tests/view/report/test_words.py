@@ -118,7 +118,7 @@ def test_what_intervals_do_not_carry_is_not_claimed() -> None:
     nobody = headline(result(["benign_transfer"], [(0.1, -0.1)], [3]), SETTINGS)
     assert any("Nobody clearly leans on the shortcut: masking it costs 0.100 of accuracy" in text for text in nobody)
     some = headline(result(["inconclusive"] * 2, [(0.1, -0.1), (0.4, 0.2)], [3, 3]), SETTINGS)
-    assert "b clearly leans on the shortcut: masking it costs 0.400 of accuracy, the others 0.100, a mask" in some[1]
+    assert "b clearly leans on the shortcut: masking it costs 0.400 of accuracy, more than a mask" in some[1]
     damage = headline(result(["inconclusive"], [(0.06, 0.05)], [3], elsewhere=[0.07]), SETTINGS)  # any mask costs that
     assert any(text.startswith("Nobody clearly leans on the shortcut: masking it costs 0.060") for text in damage)
     unknown = headline(result(["inconclusive"], [(NAN, NAN)], [0], elsewhere=[NAN]), SETTINGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xarray as xr
 from numpy.typing import ArrayLike
 
 from waterjar.diagnose.continual._arrays import learned, matrix_of, told
@@ -24,6 +25,12 @@ def learning_accuracy(R: ArrayLike) -> Result:
     return told(own.mean(-1), own, 1)
 
 
+def _of_one_task(result: xr.Dataset) -> str:
+    """ACC, where there is one task, and it is trained once: both are its accuracy at the end."""
+    once = result.sizes["eval_task"] == 1 and bool((result["n_tasks"] == 1).all())
+    return "average_accuracy" if once else ""
+
+
 @metric(
     "learning_accuracy",
     family="continual",
@@ -36,6 +43,7 @@ def learning_accuracy(R: ArrayLike) -> Result:
     symbol="LA",
     matters=2,
     made_of=("learned_accuracies",),
+    same_as=_of_one_task,
 )
 def _learning_accuracy(curves: TaskCurves) -> Result:
     return curves.over_all(learned(curves.ends).mean(-1), learned(curves.end_reasons).max(-1))

@@ -31,7 +31,7 @@ __all__ = ["SHELF", "Description", "available", "data", "describe", "described",
 
 SHELF = SHELVES["figures"]
 _NAMES = frozenset(("metrics", "metric", "x", "y", "cost", "accuracy"))
-"""Settings of figures that name metrics: symbols stand there as well as names."""
+"""Settings of figures that name metrics: symbols stand there as well as names, and names of what was recorded."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,15 @@ def _without_symbols(settings: dict[str, Any]) -> dict[str, Any]:
         elif isinstance(value, list | tuple):
             found[key] = [metric_name(word) if isinstance(word, str) else word for word in value]
     return found
+
+
+def of_recorded_alone(settings: dict[str, Any]) -> bool:
+    """Whether settings ask for what was recorded (`metrics="train/loss"`), and for no metric: no family is needed."""
+    from waterjar.diagnose.registry import metrics  # noqa: PLC0415 - the registry imports every family
+
+    given = [settings[key] for key in _NAMES.intersection(settings)]
+    words = [word for value in given for word in (value.split(",") if isinstance(value, str) else value)]
+    return bool(words) and not set(_without_symbols({"metrics": words})["metrics"]) & set(metrics())
 
 
 def _module(name: str) -> Any:

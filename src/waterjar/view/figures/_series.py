@@ -28,12 +28,15 @@ COLUMNS = ("metric", "cell", "seed", "layer", "axis", "place", "train_task", "x"
 
 
 def family_needs(names: Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
-    """The families of the metrics named; `default` where none are. No metrics at all is an error."""
+    """The families of the metrics named; `default` where none are. No metrics at all is an error.
+
+    What is no metric was recorded, and takes no family; of what was neither, the diagnosis says so.
+    """
     if names is None:
         return default
     if isinstance(names, str) or not names:
         raise WaterjarError(f"metrics={names!r}: expected a list of names, such as ['average_accuracy', 'forgetting']")
-    return tuple(dict.fromkeys(find_metric(name).family for name in names))
+    return tuple(dict.fromkeys(metrics()[name].family for name in names if name in metrics()))
 
 
 def main_metrics(diagnosis: Diagnosis, *, with_course: bool = False) -> list[str]:
@@ -52,9 +55,7 @@ def main_metrics(diagnosis: Diagnosis, *, with_course: bool = False) -> list[str
 
 def has_course(diagnosis: Diagnosis, name: str) -> bool:
     """Whether a metric that was measured has more than one number per seed."""
-    result = diagnosis.results.get(find_metric(name).family)
-    if result is None:
-        return False
+    result = diagnosis.results.get(diagnosis.declared(name).family, xr.Dataset())
     here = result[name].dims if name in result else ()
     return name in (*SO_FAR, *_AT_TASKS) or bool({"snapshot", "train_task", "eval_task"} & set(here))
 
@@ -67,6 +68,9 @@ def course(diagnosis: Diagnosis, name: str, *, layer: str | None = None) -> pd.D
     and parameters it is the mean of those that are defined, as in the family's own summary. Places that a cell has
     not, or at which nothing was recorded for it, are left out.
     """
+    if name in diagnosis.recorded.quantities and name not in metrics():
+        parts = [_rows(name, cell, "", EPOCH, made) for cell, made in _over_training(diagnosis, name)]
+        return _joined(parts)
     metric, result = find_metric(name), _result(diagnosis, name)
     names = {str(cell): str(shown) for cell, shown in zip(result["cell_id"].values, result["cell"].values, strict=True)}
     study, settings = diagnosis.study, diagnosis.settings(metric.family)
@@ -82,6 +86,10 @@ def course(diagnosis: Diagnosis, name: str, *, layer: str | None = None) -> pd.D
         parts = [_rows(name, cell, shown, EPOCH, made) for cell, shown, made in _over_snapshots(result, metric, layer)]
     else:
         parts = [_rows(name, cell, "", TASK, made) for cell, made in _over_tasks(result, metric)]
+    return _joined(parts)
+
+
+def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
     kept = [part for part in parts if len(part)]
     return pd.concat(kept, ignore_index=True) if kept else pd.DataFrame(columns=list(COLUMNS))
 
@@ -97,6 +105,9 @@ def per_repeat(diagnosis: Diagnosis, names: Sequence[str], *, snapshots: str = "
         raise unknown_name("snapshots", snapshots, SNAPSHOTS)
     table = diagnosis.table(names).assign(left_out=0, how="")
     for name in dict.fromkeys(names):
+        if name in diagnosis.recorded.quantities and name not in metrics():
+            table.loc[table["metric"] == name, "how"] = "at the last step"
+            continue
         result = _result(diagnosis, name)
         if name in result and "snapshot" in result[name].dims:
             here = table["metric"] == name
@@ -110,14 +121,18 @@ def per_repeat(diagnosis: Diagnosis, names: Sequence[str], *, snapshots: str = "
     return table[["metric", "cell", "seed", "value", "missing", "left_out", "how"]]
 
 
-def axis_title(diagnosis: Diagnosis, name: str) -> str:
-    """A metric's name with its unit and the arrow that says which way is better."""
-    metric = diagnosis.declared(name)
-    return name.replace("_", " ") + axis_end(metric.units, metric.direction)
+def axis_title(diagnosis: Diagnosis, metric: str, units: str = "", *, name: str = "") -> str:
+    """A metric's name, or the one that is given, with its unit and the arrow that says which way is better."""
+    declared = diagnosis.declared(metric)
+    known = {} if metric in metrics() else diagnosis.recorded.quantities
+    words = known[metric].words if metric in known else metric.replace("_", " ")
+    return (name or words) + axis_end(units or declared.units, declared.direction)
 
 
 def flattened(diagnosis: Diagnosis, name: str, layer: str | None = None) -> str:
     """What a course shows of a metric that has more than a number per seed and snapshot; empty where it has not."""
+    if name not in metrics():
+        return ""
     result = _result(diagnosis, name)
     if name not in result or "snapshot" not in (dims := result[name].dims):
         return ""
@@ -189,6 +204,21 @@ def _over_snapshots(result: xr.Dataset, metric: Metric, layer: str | None) -> It
         tasks = visit_names_of(one.isel(snapshot=kept))
         place = one["snapshot"].values[kept]
         yield cell, chosen, SoFar(values[:, kept], codes[:, kept], seeds, place, x[kept], tasks)
+
+
+def _over_training(diagnosis: Diagnosis, name: str) -> Iterator[tuple[str, SoFar]]:
+    """What was recorded at every step, of each cell that has it."""
+    quantity = diagnosis.recorded.quantities[name]
+    for cell, steps in diagnosis.recorded.group(quantity.group).items():
+        own = quantity.eval_set
+        if quantity.variable not in steps or (own and own not in steps["eval_set"].values):
+            continue
+        one = steps.sel(eval_set=own) if own else steps
+        values, codes, seeds = repeats_of(one, quantity.variable, "step")
+        kept = _there(values, codes)
+        tasks = visit_names_of(one.isel(step=kept))
+        x = one[EPOCH].values.astype(float)[kept]
+        yield cell, SoFar(values[:, kept], codes[:, kept], seeds, one["step"].values[kept], x, tasks)
 
 
 def _over_tasks(result: xr.Dataset, metric: Metric) -> Iterator[tuple[str, SoFar]]:

@@ -15,6 +15,7 @@ from waterjar.errors import WaterjarError
 from waterjar.stats.correlation import cluster_order, correlate
 from waterjar.stats.power import detectable_correlation
 from waterjar.view.figures._heatmap import hatch, write_in
+from waterjar.view.figures._series import family_needs
 from waterjar.view.results import Source, diagnosis_of, roots_in
 from waterjar.view.style import axes, figure_of, house_style, legend_outside, stamp
 
@@ -60,13 +61,12 @@ def data(
     taken without the baseline's own runs, which are 0 by definition. `alpha` is by default that of the declared tests.
     `settings` go to the families of the metrics.
     """
-    needs = NEEDS if metrics is None else list(dict.fromkeys(find_metric(name).family for name in metrics))
-    diagnosis = diagnosis_of(source, needs, settings)
+    diagnosis = diagnosis_of(source, family_needs(metrics, NEEDS), settings)
     alpha = diagnosis.analysis.test_settings.alpha if alpha is None else alpha
     measured = [n for n in METRICS if find_metric(n).scalar in diagnosis.results.get(find_metric(n).family, ())]
-    wanted = measured if metrics is None else list(dict.fromkeys(metrics))
+    wanted = measured if metrics is None else list(dict.fromkeys(map(diagnosis.name_of, metrics)))
     rows = diagnosis.table(wanted)
-    relative = [name for name in wanted if find_metric(name).relative]
+    relative = [name for name in wanted if diagnosis.declared(name).relative]
     if relative:
         rigidity = diagnosis.results["rigidity"]
         baselines = rigidity["cell_id"].values[rigidity["pattern"].values == "baseline"]

@@ -13,10 +13,10 @@ from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError, given_as
 from waterjar.view.curves import say
+from waterjar.view.figures._series import axis_title, family_needs
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in
 from waterjar.view.style import (
     axes,
-    axis_end,
     beside_legend,
     counted,
     figure_of,
@@ -58,13 +58,13 @@ def data(
     """
     if find_metric(cost).family != "cost":
         raise WaterjarError(f"cost={cost}: expected a metric of the cost family, such as seconds or flops")
-    needs = NEEDS if accuracy is None else tuple(dict.fromkeys(["cost", find_metric(accuracy).family]))
+    needs = NEEDS if accuracy is None else family_needs([cost, accuracy], NEEDS)
     diagnosis = diagnosis_of(source, needs, settings)
-    chosen = accuracy or _final_accuracy(diagnosis)
+    chosen = diagnosis.name_of(accuracy) if accuracy else _final_accuracy(diagnosis)
     table = _both(diagnosis.table([cost]), diagnosis.table([chosen]))
     levels = []
     for key, name in zip(_KINDS, (cost, chosen), strict=True):
-        levels.append(diagnosis.confidence(find_metric(name).family) if confidence is None else confidence)
+        levels.append(diagnosis.confidence(diagnosis.declared(name).family) if confidence is None else confidence)
         bounding = diagnosis.declared(name).bounding
         of_cell = {
             cell: over_seeds(seeds[key].to_numpy(float), confidence=levels[-1], **bounding)
@@ -73,7 +73,8 @@ def data(
         for column in ("mean", "low", "high", "n", "interval"):
             table[f"{key}_{column}"] = [getattr(of_cell[cell], column) for cell in table["cell"]]
     table = table.assign(cost_metric=cost, accuracy_metric=chosen)
-    table.attrs = {"confidence": levels}
+    titles = {name: axis_title(diagnosis, name, _UNITS.get(name, "")) for name in (cost, chosen)}
+    table.attrs = {"confidence": levels, "titles": titles}
     return table
 
 
@@ -119,9 +120,7 @@ def cost_accuracy(
             _mark(ax, part, styles[cell], shown_as[cell])
         chosen = table["accuracy_metric"].iloc[0]
         for axis, name in ((ax.xaxis, cost), (ax.yaxis, chosen)):
-            declared = find_metric(name)
-            units = _UNITS.get(name, declared.units)
-            axis.set_label_text(name.replace("_", " ") + axis_end(units, declared.direction))
+            axis.set_label_text(table.attrs["titles"][name])
         if not (table["cost"].notna() & table["accuracy"].notna()).any():
             say(ax, f"no run has both {cost} and {chosen}")
         seeds = counted([*table["cost_n"], *table["accuracy_n"]], "seed")

@@ -43,6 +43,8 @@ CAPTION = (
 NEEDS = ("rigidity",)
 PANELS = ("ad", "pd", "sfr")
 _MEAN = "mean crossing"
+_THIN, _THICK = 0.8, 1.8
+"""Lines of the baseline and of the learner, which are told apart without colour, too."""
 _RANGES = {"accuracy": (0.0, 1.0), "sfr": (-1.0, 1.0)}
 """What cannot be left; the others are differences to the baseline."""
 
@@ -120,9 +122,11 @@ def _accuracies(ax: Axes, table: pd.DataFrame, cell: str, baseline: str, colour:
     curves = table[table["panel"] == "accuracy"]
     sides = [(cell, colour)] if baseline in ("", cell) else [(baseline, GREY), (cell, colour)]
     for name, hue in sides:
+        width = _THIN if hue == GREY else _THICK
         for quantity, line in (("patched", "-"), ("masked", "--")):
             part = curves[(curves["cell"] == name) & (curves["quantity"] == quantity)]
-            draw_curve(ax, part["effective_epoch"].to_numpy(float), part, {"color": hue, "linestyle": line})
+            style = {"color": hue, "linestyle": line, "linewidth": width}
+            draw_curve(ax, part["effective_epoch"].to_numpy(float), part, style)
     ax.axhline(threshold, color="black", linestyle=":", linewidth=1.0)
     crossings = table[(table["panel"] == "crossing") & (table["cell"] == cell)]
     lengths = _unequal(table, cell, baseline)
@@ -194,7 +198,9 @@ def _legends(figure: Figure, table: pd.DataFrame, base: dict[str, str], several:
     ]
     if named:
         told = " or ".join(drawn(name) for name in short(named, 24).values()) if len(named) < 3 else "baseline"
-        entries.insert(2, (Line2D([], [], color=GREY), f"baseline: {told}" if told != "baseline" else told))
+        entries.insert(
+            2, (Line2D([], [], color=GREY, linewidth=_THIN), f"baseline: {told}" if told != "baseline" else told)
+        )
         entries.append((Line2D([], [], markerfacecolor="white", **none), "a seed of the baseline does"))
     if any(str(line.get_gid()).startswith(_MEAN) for ax in figure.axes for line in ax.lines):
         upright = Line2D([], [], linestyle="none", marker="|", markersize=11, markeredgewidth=0.8, **black)

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.over_seeds import interval_words, over_seeds
-from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.study import Diagnosis
 from waterjar.view.curves import say
 from waterjar.view.figures._heatmap import panel_grid
@@ -51,7 +50,7 @@ def data(
     `confidence`, by default that of each metric's family. `settings` go to the families of the metrics.
     """
     diagnosis = diagnosis_of(source, family_needs(metrics, NEEDS), settings)
-    names = list(dict.fromkeys(metrics or main_metrics(diagnosis)))
+    names = list(dict.fromkeys(map(diagnosis.name_of, metrics or main_metrics(diagnosis))))
     table = per_repeat(diagnosis, names, snapshots=snapshots)
     bounding = {name: diagnosis.declared(name).bounding for name in names}
     levels = {name: _level(diagnosis, name) if confidence is None else confidence for name in names}
@@ -69,7 +68,7 @@ def data(
 
 
 def _level(diagnosis: Diagnosis, name: str) -> float:
-    return diagnosis.confidence(find_metric(name).family)
+    return diagnosis.confidence(diagnosis.declared(name).family)
 
 
 def _over_repeats(values: Any, confidence: float, bounding: dict[str, Any]) -> dict[str, Any]:

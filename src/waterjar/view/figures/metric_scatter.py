@@ -62,6 +62,7 @@ def data(
     if x == y:
         raise WaterjarError(f"x and y are both '{x}': expected two different metrics")
     diagnosis = diagnosis_of(source, family_needs([x, y], NEEDS), settings)
+    x, y = map(diagnosis.name_of, (x, y))
     level = diagnosis.analysis.confidence if confidence is None else confidence
     points = _repeats(diagnosis, x, y, snapshots) if over == "repeat" else _places(diagnosis, x, y, over, layer)
     groups = (

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from waterjar.diagnose.over_seeds import mean_table
-from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.result import UNDEFINED
 from waterjar.diagnose.training_order import is_further_visit
 from waterjar.errors import WaterjarError
@@ -56,12 +55,12 @@ def data(
     otherwise leaves no mean there either.
     """
     diagnosis = diagnosis_of(source, family_needs(metrics, NEEDS), settings)
-    names = list(dict.fromkeys(metrics or main_metrics(diagnosis, with_course=True)))
+    names = list(dict.fromkeys(map(diagnosis.name_of, metrics or main_metrics(diagnosis, with_course=True))))
     parts, levels = [], []
     for name in names:
         rows = course(diagnosis, name, layer=layer)
         within = diagnosis.declared(name).own_range
-        levels.append(diagnosis.confidence(find_metric(name).family) if confidence is None else confidence)
+        levels.append(diagnosis.confidence(diagnosis.declared(name).family) if confidence is None else confidence)
         parts += [_over_repeats(part, band, within, levels[-1]) for _, part in rows.groupby("cell", sort=False)]
     if not parts:
         raise WaterjarError(f"{', '.join(names)}: no cell has recorded anything of it")

@@ -13,7 +13,16 @@ from waterjar.view.figures._collective import ESTIMATE, SHARE, bounds_note, esti
 from waterjar.view.figures._controls import WORDS, notes_on, weak_models
 from waterjar.view.figures._heatmap import panel_grid
 from waterjar.view.results import Source, by_cell, roots_in
-from waterjar.view.style import canvas, foot_note, house_style, labels, legend_outside, marker_styles, stamp
+from waterjar.view.style import (
+    canvas,
+    foot_note,
+    house_style,
+    labels,
+    legend_outside,
+    line_styles,
+    marker_styles,
+    stamp,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,31 +88,45 @@ def shift_severity(source: Source, *, figure: Figure | None = None, **settings: 
     """
     with house_style():
         table = data(source, **settings)
-        jobs = [
-            (str(cell), kind, ladder, condition, part)
-            for cell, whole in table.groupby("cell", sort=False)
-            for (kind, ladder, condition), part in _panels(whole)
-        ]
-        each = max(sum(job[0] == cell for job in jobs) for cell in {job[0] for job in jobs})
-        rows, columns, size = panel_grid(len(jobs), 2.45, 2.3, most=min(5, each) if each > 1 else 3)
+        jobs = {str(cell): _panels(whole) for cell, whole in table.groupby("cell", sort=False)}
+        columns, rows_of = _layout([len(own) for own in jobs.values()])
+        rows, _, size = panel_grid(columns * sum(rows_of), 2.45, 2.3, most=columns)
         figure = canvas(figure, (size[0], size[1] + 0.9))
-        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        panels = iter(figure.subplots(rows, columns, squeeze=False))
         models = list(dict.fromkeys(table["model"]))
-        styles, cells = marker_styles(models), labels((shown_name(job[0]) for job in jobs), most=26)
-        for place, (ax, (cell, kind, ladder, condition, part)) in enumerate(zip(panels, jobs, strict=False)):
-            first = place == 0 or jobs[place - 1][0] != cell
-            name = labels([condition.replace("_", " ")], most=18)[condition.replace("_", " ")]
-            told = f"{name} ({labels([ladder], most=8)[ladder]})" if kind == "shift" else "attacks"
-            ax.set_title(f"{cells[shown_name(cell)] if first else ''}\n{told}", fontsize=9)
-            (_severities if kind == "shift" else _attacks)(ax, part, styles)
-            ax.set_ylim(-0.03, 1.03)
-            ax.set_ylabel("accuracy ↑" if place % columns == 0 else "")
-        for ax in panels[len(jobs) :]:
-            ax.set_visible(False)
+        styles, cells = _styles(models), labels(map(shown_name, jobs), most=26)
+        for (cell, own), height in zip(jobs.items(), rows_of, strict=True):
+            of_cell = [ax for _ in range(height) for ax in next(panels)]
+            for place, (ax, ((kind, ladder, condition), part)) in enumerate(zip(of_cell, own, strict=False)):
+                name = labels([condition.replace("_", " ")], most=18)[condition.replace("_", " ")]
+                told = f"{name} ({labels([ladder], most=8)[ladder]})" if kind == "shift" else "attacks"
+                ax.set_title(f"{'' if place else cells[shown_name(cell)]}\n{told}", fontsize=9)
+                (_severities if kind == "shift" else _attacks)(ax, part, styles)
+                ax.set_ylim(-0.03, 1.03)
+                ax.set_ylabel("" if place % columns else "accuracy ↑")
+            for ax in of_cell[len(own) :]:
+                ax.set_visible(False)
         legend_outside(figure, _handles(models, styles), None, where="upper")
         notes = notes_on(weak_models(source, measured(source, "robustness", settings)))
         foot_note(figure, "\n".join([bounds_note(table) or "one seed, without an interval", *notes]))
         return stamp(figure, roots_in(source))
+
+
+def _layout(counts: list[int]) -> tuple[int, list[int]]:
+    """Columns, and how many rows each learner has to itself, of so many panels each.
+
+    >>> _layout([7, 7]), _layout([1, 1]), _layout([3])
+    ((4, [2, 2]), (1, [1, 1]), (3, [1]))
+    """
+    most = max(counts)
+    columns = -(-most // -(-most // 5))
+    return columns, [-(-n // columns) for n in counts]
+
+
+def _styles(models: list[str]) -> dict[str, dict[str, Any]]:
+    """A colour, a marker and a dash for each: without colour, too, they are told apart."""
+    dashes = line_styles(models)
+    return {model: {**style, **dashes[model]} for model, style in marker_styles(models).items()}
 
 
 def _panels(whole: pd.DataFrame) -> list[tuple[tuple[str, str, str], pd.DataFrame]]:
@@ -141,7 +164,7 @@ def _attacks(ax: Axes, part: pd.DataFrame, styles: dict[str, dict[str, Any]]) ->
     known = list(dict.fromkeys(part["what"]))
     for i, (model, rows) in enumerate(part.groupby("model", sort=False)):
         x = np.array([known.index(what) for what in rows["what"]]) + 0.18 * (i - (len(styles) - 1) / 2)
-        ax.plot(x, rows["mean"], linestyle="none", markersize=5, **styles[str(model)])
+        ax.plot(x, rows["mean"], markersize=5, **{**styles[str(model)], "linestyle": "none"})
         ax.vlines(x, rows["low"], rows["high"], color=styles[str(model)]["color"], linewidth=1.0)
     shown = labels(known, most=16)
     ax.set_xticks(range(len(known)), [shown[name].replace("_", " ") for name in known], rotation=35, ha="right")

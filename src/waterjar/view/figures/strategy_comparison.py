@@ -11,17 +11,20 @@ import pandas as pd
 from waterjar.diagnose.analysis import Tests, analysis_of
 from waterjar.diagnose.baseline import default_baseline, find_baselines
 from waterjar.diagnose.compare import compare_cells, main_metrics
+from waterjar.diagnose.fitting import fitting
 from waterjar.diagnose.over_seeds import cells_over_seeds, interval_words
 from waterjar.diagnose.registry import find_metric
+from waterjar.diagnose.registry import metrics as all_metrics
 from waterjar.diagnose.settings import parse
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.errors import WaterjarError, given_as
 from waterjar.run.study import Study
 from waterjar.view.curves import say
 from waterjar.view.figures._rows import draw_estimates, name_rows
+from waterjar.view.figures._series import axis_title, family_needs
 from waterjar.view.results import Source, cell_order, diagnosis_of, roots_in, study_of
 from waterjar.view.short_names import short
-from waterjar.view.style import axis_end, canvas, counted, drawn, foot_note, house_style, marker_styles, stamp
+from waterjar.view.style import canvas, counted, drawn, foot_note, house_style, marker_styles, stamp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +80,7 @@ def data(
     """
     if metrics is not None and not metrics:
         raise WaterjarError(f"metrics is empty: expected some of {', '.join(METRICS)}")
-    study = study_of(source, "strategy_comparison compares runs")
+    study = fitting(study_of(source, "strategy_comparison compares runs"))
     if not study.entries:
         raise WaterjarError(f"{study.path} holds no runs: there is nothing to compare")
     analysis = source.analysis if isinstance(source, Diagnosis) else analysis_of(study)
@@ -85,13 +88,14 @@ def data(
     told = {"test": test, "paired": paired, "correction": correction, "alpha": alpha}
     given = {key: value for key, value in told.items() if value is not None}
     how = Tests.model_validate(parse(Tests, {**analysis.test_settings.model_dump(), **given}, "tests"))
-    needs = NEEDS if metrics is None else list(dict.fromkeys(find_metric(name).family for name in metrics))
-    if any(find_metric(name).relative for name in metrics or ()):  # they are differences to the same baseline
+    needs = family_needs(metrics, NEEDS)
+    known = all_metrics()
+    if any(known[name].relative for name in metrics or () if name in known):  # differences to the same baseline
         settings = {"rigidity.baseline": chosen, **settings}
     if metrics is None and isinstance(source, Study):  # all that `compare` would test counts for the correction
         source = diagnose(source)
     diagnosis = diagnosis_of(source, needs, settings)
-    names = list(metrics or _measured(diagnosis))
+    names = list(dict.fromkeys(map(diagnosis.name_of, metrics or _measured(diagnosis))))
     values = diagnosis.table(names)
     bases, notes = find_baselines(study, chosen, analysis.rule)
     if analysis.tests is False and not given:
@@ -116,7 +120,9 @@ def data(
     table = values[["metric", "cell", "seed", "value", "reason"]].rename(columns={"reason": "missing"})
     found = table.merge(compared[kept].rename(columns={"group": "cell"}), on=["metric", "cell"], how="left")
     found["missing"] = found["missing"].replace("present", "")
-    found.attrs = {"alpha": how.alpha}
+    symbols = {name: diagnosis.declared(name).symbol for name in names}
+    titles = {name: axis_title(diagnosis, name, name=symbol) for name, symbol in symbols.items()}
+    found.attrs = {"alpha": how.alpha, "titles": titles}
     return found
 
 
@@ -160,10 +166,9 @@ def strategy_comparison(
         figure = canvas(figure, (3.2 * len(names) + 1.2, 0.5 * max(len(cells), 2) + 1.6))
         panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
         for ax, metric in zip(panels, names, strict=True):
-            declared = find_metric(metric)
             part = table[table["metric"] == metric]
             draw_estimates(ax, part, styles)
-            ax.set_xlabel((declared.symbol or metric.replace("_", " ")) + axis_end(declared.units, declared.direction))
+            ax.set_xlabel(table.attrs["titles"][metric])
             if part["mean"].notna().any():
                 _significance(ax, part.drop_duplicates("cell").set_index("cell"), cells)
             else:

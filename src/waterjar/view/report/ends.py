@@ -15,7 +15,7 @@ from waterjar.view.report.leads._claims import OVER_TASKS, Difference, Mean, lef
 from waterjar.view.report.model import Model
 
 _MOST = 12
-"""Quantities that are listed."""
+"""Variables of a group, and evaluation sets of a variable, that are listed."""
 
 
 class Ends(NamedTuple):
@@ -64,7 +64,7 @@ def quantities(model: Model) -> Iterable[Quantity]:
 
 def ends_of(model: Model) -> list[Ends]:
     """Every quantity at the end, and learners beside their baseline, corrected over all that was evaluated."""
-    known = list(quantities(model))[:_MOST]
+    known = [one for one in quantities(model) if _is_listed(model, one)]
     shown = dict(zip(model.study.cell_names.values(), model.names.values(), strict=True))
     level, found = model.diagnosis.analysis.confidence, []
     against = _differences(model)
@@ -79,6 +79,14 @@ def ends_of(model: Model) -> list[Ends]:
         if numbers:
             found.append(Ends(one, numbers, *_of_quantity(model, against, one, numbers, seeds)))
     return found
+
+
+def _is_listed(model: Model, one: Quantity) -> bool:
+    """Whether it is among the first of its kind: many evaluation sets of accuracy do not crowd out the losses."""
+    group = [other for other in quantities(model) if other.group == one.group]
+    variables = list(dict.fromkeys(other.variable for other in group))[:_MOST]
+    sets = [other.eval_set for other in group if other.variable == one.variable][:_MOST]
+    return one.variable in variables and one.eval_set in sets
 
 
 def _of_quantity(

@@ -14,6 +14,8 @@ FEW = 3
 """Learners up to which each has its own words; of more the ends are named, and the rest is counted."""
 OVER_TASKS = ("forgetting", "average_accuracy")
 """What learners of tasks in a row are judged by."""
+SMALL = 0.001
+"""A p below it is not written out."""
 Write = Callable[[float], str]
 """How a number is written."""
 
@@ -150,13 +152,11 @@ def seeds_of(lines: Sequence[Mean] | Sequence[Difference]) -> str:
     return counted(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
-def sure(one: Difference, write: Write = number) -> str:
-    """A difference with its interval, its p and its seeds, for brackets."""
-    said = f"difference {written(Mean('', one.mean, one.low, one.high, one.n), write)}"
-    if not math.isnan(one.p):
-        said += f", p = {number(one.p)}"
-    elif one.n > 1:
-        said += ", the same in every seed"
+def sure(one: Difference) -> str:
+    """How sure a difference is, for brackets: its p, and over which seeds."""
+    p = "p < 0.001" if one.p < SMALL else f"p = {number(one.p)}"
+    alike = "the same in every seed" if one.n > 1 else ""
+    said = alike if math.isnan(one.p) else p
     return ", ".join(text for text in (said, counted(one.n, "seed"), one.left_out) if text)
 
 
@@ -174,7 +174,7 @@ def against(
     write: Write = number,
     without: Sequence[str] = (),
 ) -> str:
-    """Learners against their baseline in a sentence: (better, worse, equal), such as "forgets less than".
+    """Learners against their baseline, a sentence each: (better, worse, equal), such as "forgets less than".
 
     `plural` says the first two of several learners. Of more than a few the best and the worst are named, and those
     `without` a value.
@@ -183,18 +183,18 @@ def against(
         return ""
     better = -1 if lower_is_better else 1
     if len(found) <= FEW:
-        return "; ".join(_one(one, words, better, write) for one in found) + "."
+        return " ".join(f"{_one(one, words, better, write)}." for one in found)
     bases = listed(dict.fromkeys(one.other.cell for one in found), 2)
     groups = [[one for one in found if one.sign == sign] for sign in (better, -better, 0)]
     said = [f"{len(part)} {word}" for part, word in zip(groups, plural, strict=False) if part]
     said += [f"{len(groups[2])} {'is' if len(groups[2]) == 1 else 'are'} not settled"] if groups[2] else []
     ends = sorted(found, key=lambda one: one.own.mean, reverse=not lower_is_better)
-    best, worst = (f"{one.own.cell} ({written(one.own, write)}; {sure(one, write)})" for one in (ends[0], ends[-1]))
-    base = written(found[0].other, write)
+    best, worst = (f"{one.own.cell} ({write(one.own.mean)})" for one in (ends[0], ends[-1]))
     means = {one.other.cell: one.other.mean for one in found}
     ahead = len(means) == 1 and all(better * (found[0].other.mean - one.own.mean) > 0 for one in found)
     lead = f"{bases} itself has the best mean; of the others the best is" if ahead else "The best of them is"
     lacking = f" No value: {listed(without, FEW)}." if without else ""
+    base = write(found[0].other.mean)
     return (
         f"Of {len(found)} learners compared with {bases} ({base}), {row(said)}. {lead} {best}, the worst {worst}."
         f"{lacking}"
@@ -202,12 +202,13 @@ def against(
 
 
 def _one(one: Difference, words: tuple[str, str, str], better: int, write: Write) -> str:
-    own, other = written(one.own, write), written(one.other, write)
     name, base = one.own.cell, one.other.cell
     if one.n < 2:
+        own, other = write(one.own.mean), write(one.other.mean)
         return f"With one seed, {name} {words[2]} {own}, {base} {other}; what other seeds would give is not known"
     if one.sign == 0:
-        open_end = f"is not settled by {counted(one.n, 'seed')}"
-        return f"Whether {name} {words[0]} {base} {open_end}: {own} against {other} ({sure(one, write)})"
+        open_end = written(Mean("", one.mean, one.low, one.high, one.n), write)
+        return f"Whether {name} {words[0]} {base} is not settled: the difference is {open_end} ({sure(one)})"
     verb = words[0] if one.sign == better else words[1]
-    return f"{name} {verb} {base}: {own} against {other} ({sure(one, write)})"
+    ends = sorted((one.sign * one.low, one.sign * one.high))
+    return f"{name} {verb} {base}, by {written(Mean('', abs(one.mean), *ends, one.n), write)} ({sure(one)})"

@@ -8,6 +8,7 @@ best until its own training ended. Both are read at the epochs of the snapshots,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from waterjar.diagnose.over_seeds import OverSeeds, over_seeds
 from waterjar.diagnose.registry import find_metric
-from waterjar.view.report.leads._claims import Mean, moved
+from waterjar.view.report.leads._claims import Mean, moved, row
 from waterjar.view.report.model import Model
 from waterjar.view.results import by_cell
 
@@ -94,6 +95,17 @@ def _course(model: Model, family: str, metric: str, cell: str, one: xr.Dataset) 
     half = np.array([_half_way(row, epochs, a, b) for row, a, b in zip(values, *ends, strict=True)])
     start, layers = float(np.nanmin(epochs[first])), one.sizes.get("layer", 1)
     return Course(cell, layer, begin, end, sign, start, half, values, epochs, seeds, last, layers)
+
+
+def ways(found: Sequence[Course], write: Callable[[float], str]) -> str:
+    """From where to where each learner went; where all began alike, that is said once."""
+    begins = []
+    for one in found:
+        begin = f"from {write(one.begin.mean)}" + (f" at epoch {one.first_epoch:g}" if one.first_epoch else "")
+        begins.append("" if begin in begins[:1] else begin)
+    return row(
+        [f"{begin} to {write(one.end.mean)} in {one.cell}".strip() for begin, one in zip(begins, found, strict=True)]
+    )
 
 
 def _last_layer(array: xr.DataArray, one: xr.Dataset) -> tuple[Floats, str]:

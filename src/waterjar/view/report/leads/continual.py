@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from waterjar.view.numbers import counted, listed
+from waterjar.view.numbers import counted, listed, number
 from waterjar.view.report.leads._claims import (
     FEW,
     OVER_TASKS,
@@ -50,9 +50,9 @@ def _losses(model: Model) -> bool:
 def _forgetting(model: Model, unlearned: set[str]) -> str:
     """Learners that never learned have nothing to forget, and are left out."""
     what = (
-        "by how much the loss on an earlier task rises from its lowest to the end of training"
+        "the rise of the loss on earlier tasks by the end"
         if _losses(model)
-        else "the accuracy on an earlier task that is lost from its best to the end of training"
+        else "the accuracy on earlier tasks that is lost by the end"
     )
     found = [one for one in differences_of(model, _FORGETTING) if not {one.own.cell, one.other.cell} & unlearned]
     if found:
@@ -60,7 +60,7 @@ def _forgetting(model: Model, unlearned: set[str]) -> str:
         many = "forget less", "forget more"
         without = valueless(model, _FORGETTING)
         said = against(found, words, lower_is_better=True, plural=many, without=without)
-        return f"{said} (Forgetting: {what}, mean over earlier tasks.)"
+        return f"{said} (Forgetting: {what}.)"
     return _alone([one for one in means_of(model, _FORGETTING) if one.cell not in unlearned], what)
 
 
@@ -70,7 +70,7 @@ def _alone(lines: list[Mean], what: str) -> str:
         return ""
     if len(lines) > FEW:
         ends = sorted(lines, key=lambda one: one.mean)
-        told = [f"from {written(ends[0])} ({ends[0].cell}) to {written(ends[-1])} ({ends[-1].cell})"]
+        told = [f"from {number(ends[0].mean)} ({ends[0].cell}) to {number(ends[-1].mean)} ({ends[-1].cell})"]
     else:
         told = [f"{written(one)} in {one.cell}" for one in lines]
     clear = [one for one in lines if one.n > 1 and one.low > 0]
@@ -81,7 +81,7 @@ def _alone(lines: list[Mean], what: str) -> str:
     begin = f"{who} {verb}" if clear else "Nobody is shown to forget"
     if min(one.n for one in lines) < 2:
         begin = "What other seeds would forget is not known"
-    return f"{begin}: {what}, mean over earlier tasks, is {row(told)} ({seeds_of(lines)})."
+    return f"{begin}: {what} is {row(told)} ({seeds_of(lines)})."
 
 
 def _ending(model: Model) -> str:
@@ -105,6 +105,6 @@ def _ending(model: Model) -> str:
         return ""
     if len(lines) > FEW:
         ordered = sorted(lines, key=lambda one: one.mean, reverse=not losses)
-        best, worst = (f"{written(one)} ({one.cell})" for one in (ordered[0], ordered[-1]))
+        best, worst = (f"{number(one.mean)} ({one.cell})" for one in (ordered[0], ordered[-1]))
         return f"{where}, {what} reaches from {worst} to {best} ({seeds_of(lines)})."
     return f"{where}, {what} is {row([f'{written(one)} in {one.cell}' for one in lines])} ({seeds_of(lines)})."

@@ -6,6 +6,7 @@ import numpy as np
 
 from waterjar.diagnose.over_seeds import over_seeds
 from waterjar.diagnose.registry import find_metric
+from waterjar.view.numbers import number
 from waterjar.view.report.leads._claims import FEW, Mean, means_of, moved, row, seeds_of, written
 from waterjar.view.report.leads._learned import nobody_learned
 from waterjar.view.report.model import Model
@@ -38,26 +39,31 @@ def _lost(model: Model) -> str:
     if not hidden:
         return "No learner is shown to lose more with its own readout than a linear probe does that is fitted afresh."
     shown = sorted(hidden, key=lambda cell: -unread[cell].mean)[:FEW]
-    told = [_still_there(model, cell, unread[cell], gone[cell]) for cell in shown]
     more = f" So it is in {len(hidden) - len(shown)} more of {len(both)} learners." if len(hidden) > len(shown) else ""
-    seeds = seeds_of([unread[cell] for cell in shown])
-    over = ", mean over layers" if model.diagnosis.results["drift"].sizes.get("layer", 1) > 1 else ""
-    return (
-        "A linear probe is fitted afresh at every snapshot to tell each task's own classes apart, which is easier than "
-        f"what the network's own readout does. {'. '.join(told)} ({seeds}{over}).{more}"
+    return f"{' '.join(_still_there(model, cell, unread[cell]) for cell in shown)}{more}"
+
+
+def _over(model: Model) -> str:
+    """What numbers are a mean over beside seeds."""
+    return ", mean over layers" if model.diagnosis.results["drift"].sizes.get("layer", 1) > 1 else ""
+
+
+def _still_there(model: Model, cell: str, unread: Mean) -> str:
+    said = (
+        f"In {cell}, the network's own readout lost {written(unread)} more accuracy on earlier tasks than a linear "
+        f"probe fitted afresh to each ({seeds_of([unread])}{_over(model)})."
     )
-
-
-def _still_there(model: Model, cell: str, unread: Mean, gone: Mean) -> str:
-    lost = f"has lost {written(gone)}" if gone.low > 0 else f"is not shown to have lost any ({written(gone)})"
-    said = f"In {cell}, of the accuracy on earlier tasks, the probe {lost}; the readout lost {written(unread)} more"
     ends = _probe_ends(model, cell)
     if ends is None:
         return said
     begin, end, sign = ends
-    higher = "which is higher: what training left can still be read"
-    verdict = higher if sign > 0 else "so it does not show that anything that was learned is left"
-    return f"{said}. The probe reaches {written(end)} at the end and {written(begin)} before any training, {verdict}"
+    if sign > 0:
+        than = f"at the end than before any training ({number(end.mean)} against {number(begin.mean)})"
+        return f"{said} That probe has more right {than}: some of what was learned can still be read."
+    return (
+        f"{said} That probe is not shown to be better than before any training, so it does not show that anything that "
+        "was learned is left."
+    )
 
 
 def _probe_ends(model: Model, cell: str) -> tuple[Mean, Mean, int] | None:
@@ -90,8 +96,7 @@ def _moved(model: Model) -> str:
     ordered = sorted(lines, key=lambda one: one.mean)
     if len(lines) > FEW:
         ordered = [ordered[0], ordered[-1]]
-    told = row([f"{written(one)} in {one.cell}" for one in ordered])
+    told = row([f"{number(one.mean)} in {one.cell}" for one in ordered])
     ends = f", of {len(lines)} learners the two ends" if len(lines) > FEW else ""
     about = "(CKA: 1 is the same, 0 unrelated)"
-    over = ", mean over layers" if model.diagnosis.results["drift"].sizes.get("layer", 1) > 1 else ""
-    return f"The last snapshot's similarity to the first {about} is {told} ({seeds_of(lines)}{over}{ends})."
+    return f"The last snapshot's similarity to the first {about} is {told} ({seeds_of(lines)}{_over(model)}{ends})."

@@ -8,9 +8,9 @@ import numpy as np
 
 from waterjar.diagnose.labelled import reasons_of
 from waterjar.diagnose.result import INSIDE_CONE, NOT_UNIQUE
-from waterjar.view.numbers import counted, listed
-from waterjar.view.report.leads._claims import FEW, row, written
-from waterjar.view.report.leads._courses import Course, course, in_layer
+from waterjar.view.numbers import listed, number
+from waterjar.view.report.leads._claims import FEW, row, seeds_of
+from waterjar.view.report.leads._courses import Course, course, in_layer, ways
 from waterjar.view.report.leads._learned import nobody_learned
 from waterjar.view.report.model import Model
 from waterjar.view.results import by_cell
@@ -18,24 +18,20 @@ from waterjar.view.results import by_cell
 TITLE = "Untangling of classes"
 ORDER = 40
 _CAPACITY = "capacity"
-_WHY = {"radius": ("smaller", "larger"), "dimension": ("of fewer dimensions", "of more dimensions")}
 
 
 class _Collapse(NamedTuple):
     """Why capacity at the end says little about classes: in how many seeds, and of how many."""
 
-    classes: int
     narrow: int
     """Seeds in which few directions are left."""
-    rank: float
-    """Mean effective rank over these seeds; NaN where there are none."""
     free: int
     """Seeds in which the anchors at the end are the solver's choice."""
     seeds: int
 
 
 def sentences(model: Model) -> list[str]:
-    """Capacity from begin to end; where it clearly changed, which of radius and dimension clearly changed with it."""
+    """Capacity from begin to end."""
     if "geometry" not in model.diagnosis.results or nobody_learned(model):
         return []
     made = [course(model, "geometry", _CAPACITY, cell) for cell in model.names.values()]
@@ -44,7 +40,8 @@ def sentences(model: Model) -> list[str]:
         return []
     if len(found) > FEW:
         return [_many(model, found)]
-    return [f"{' '.join(_words(model, one) for one in found)} (Higher capacity: classes are easier to tell apart.)"]
+    seeds = seeds_of([one.end for one in found])
+    return [f"{' '.join(_few(model, found))} (Higher capacity: easier to tell apart; {seeds}.)"]
 
 
 def caution(model: Model) -> str:
@@ -74,12 +71,10 @@ def _collapse(model: Model, one: Course) -> _Collapse | None:
             classes = len({str(name).rsplit(":", 1)[-1] for name in whole["manifold"].values})
             ends = in_layer(reasons_of(whole, "dimension"), one.layer)[one.seeds]
             free = np.isin(ends[np.arange(len(ends)), one.last], (INSIDE_CONE, NOT_UNIQUE))
-    ranks = _ranks(model, one)
-    narrow = ranks < (classes - 1) / 2
+    narrow = _ranks(model, one) < (classes - 1) / 2
     if not free.any() and not narrow.any():
         return None
-    rank = float(ranks[narrow].mean()) if narrow.any() else np.nan
-    return _Collapse(classes, int(narrow.sum()), rank, int(free.sum()), len(free))
+    return _Collapse(int(narrow.sum()), int(free.sum()), len(free))
 
 
 def _ranks(model: Model, one: Course) -> np.ndarray:
@@ -94,37 +89,37 @@ def _ranks(model: Model, one: Course) -> np.ndarray:
     return np.zeros(0)
 
 
-def _words(model: Model, one: Course) -> str:
-    start = "at the start" if one.first_epoch == 0 else f"at epoch {one.first_epoch:g}"
-    numbers = f"capacity {written(one.end)} at the end, {written(one.begin)} {start}, {counted(one.end.n, 'seed')}"
-    where = one.where and f" in {one.where}"
-    gone = _collapse(model, one)
-    if gone is not None:
-        return f"In {one.cell}, {_collapsed(gone, where)}: capacity then tells little about classes ({numbers})."
-    if not one.sign:
-        verb = "with one seed, whether" if one.end.n == 1 else "whether"
-        return f"In {one.cell}, {verb} classes became better untangled{where} is not settled ({numbers})."
-    better = "better" if one.sign > 0 else "worse"
-    clouds = []
-    for metric, (less, more) in _WHY.items():
-        other = course(model, "geometry", metric, one.cell)
-        if other is not None and other.layer == one.layer and other.sign == -one.sign:
-            clouds.append(f"{less if other.sign < 0 else more} ({written(other.begin)} to {written(other.end)})")
-    why = f"; their clouds became {row(clouds)}" if clouds else ""
-    return f"In {one.cell}, classes became {better} untangled{where} ({numbers}){why}."
+def _few(model: Model, found: list[Course]) -> list[str]:
+    """Those that went the same way in one sentence, and those of which capacity tells little in one each."""
+    said, kept = [], []
+    for one in found:
+        gone = _collapse(model, one)
+        if gone is None:
+            kept.append(one)
+        else:
+            said.append(f"In {one.cell}, {_collapsed(gone, _in(one))}: capacity then tells little about classes.")
+    for where in dict.fromkeys(map(_in, kept)):
+        lines = [one for one in kept if _in(one) == where]
+        for sign, better, verb in ((1, "better", "rose"), (-1, "worse", "fell")):
+            if own := [one for one in lines if one.sign == sign]:
+                said.append(f"Classes became {better} untangled{where}: capacity {verb} {ways(own, number)}.")
+        if rest := [one for one in lines if not one.sign]:
+            lone = "With one seed, whether" if rest[0].end.n == 1 else "Whether"
+            said.append(
+                f"{lone} classes became better untangled{where} is not settled: capacity went {ways(rest, number)}."
+            )
+    return said
+
+
+def _in(one: Course) -> str:
+    return one.where and f" in {one.where}"
 
 
 def _collapsed(gone: _Collapse, where: str) -> str:
     of = f" in {{}} of {gone.seeds} seeds" if gone.seeds > 1 else ""
     if gone.narrow:
-        return (
-            f"few directions are left{where} at the end{of.format(gone.narrow)} (effective rank {gone.rank:.1f}; "
-            f"{gone.classes} classes that are apart take {gone.classes - 1})"
-        )
-    return (
-        f"the points of classes overlap or depend on each other{where} at the end{of.format(gone.free)}, so that the "
-        "anchors behind the geometry are not unique"
-    )
+        return f"few directions are left{where} at the end{of.format(gone.narrow)}"
+    return f"the points of classes overlap or depend on each other{where} at the end{of.format(gone.free)}"
 
 
 def _many(model: Model, found: list[Course]) -> str:
@@ -151,6 +146,6 @@ def _many(model: Model, found: list[Course]) -> str:
         unsettled = f"; in {rest} it is not settled" if rest else ""
         said = f"Of {of}, classes became {row(counts)} in the last layer{unsettled}."
     ordered = sorted(kept, key=lambda one: -one.end.mean)
-    best, worst = (f"{written(one.end)} ({one.cell})" for one in (ordered[0], ordered[-1]))
+    best, worst = (f"{number(one.end.mean)} ({one.cell})" for one in (ordered[0], ordered[-1]))
     reaches = f"Capacity at the end reaches from {worst} to {best}; higher is easier to tell apart."
     return " ".join(text for text in (said, reaches, lost) if text)

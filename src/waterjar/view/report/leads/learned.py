@@ -42,6 +42,6 @@ def _reached(found: list[Learning]) -> str:
             else f"{hundredths(low)} %"
         )
     return (
-        f"right at the end of a task's own training are {reached} of its samples, where guessing, or one constant "
+        f"at the end of a task's own training {reached} of its samples are right, where guessing, or one constant "
         f"answer, has {level} % right"
     )

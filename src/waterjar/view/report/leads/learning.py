@@ -6,7 +6,7 @@ evaluation set is compared with the baseline's, seed by seed.
 
 from __future__ import annotations
 
-from waterjar.view.numbers import counted
+from waterjar.view.numbers import counted, number
 from waterjar.view.report.ends import Ends, ends_of
 from waterjar.view.report.leads._claims import FEW, against, inside, row, seeds_of, written
 from waterjar.view.report.leads._learned import nobody_learned
@@ -59,7 +59,7 @@ def _sentence(ends: Ends) -> str:
         return f"At the end of training, {inside(said)}"
     if len(ends.means) > FEW:
         ordered = sorted(ends.means, key=lambda one: one.mean)
-        told = " to ".join(f"{written(one)} ({one.cell})" for one in (ordered[0], ordered[-1]))
+        told = " to ".join(f"{number(one.mean)} ({one.cell})" for one in (ordered[0], ordered[-1]))
         return f"At the end of training, {what} reaches from {told} ({seeds_of(ends.means)})."
     told = row([f"{written(one)} in {one.cell}" for one in ends.means])
     return f"At the end of training, {what} is {told} ({seeds_of(ends.means)})."

@@ -7,15 +7,12 @@ was measured: epochs to fit fresh random labels, or a fresh network on the same 
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
 
 from waterjar.diagnose.labelled import reasons_of
-from waterjar.diagnose.over_seeds import over_seeds
-from waterjar.diagnose.registry import find_metric
 from waterjar.diagnose.result import NEVER_REACHED
 from waterjar.view.numbers import counted, number
 from waterjar.view.report.leads._claims import FEW, Mean, hundredths, means_of, percent, row, seeds_of, written
-from waterjar.view.report.leads._courses import Course, course, which_first
+from waterjar.view.report.leads._courses import Course, course, ways, which_first
 from waterjar.view.report.leads._learned import constant_answers, nobody_learned
 from waterjar.view.report.model import Model
 from waterjar.view.results import by_cell
@@ -24,24 +21,22 @@ TITLE = "Inside the network"
 ORDER = 30
 FAMILY = "plasticity"
 _LABELS = "random_label_epochs"
-DORMANT, RANK, NORM = "dormant_units", "effective_rank", "feature_norm"
+DORMANT, RANK = "dormant_units", "effective_rank"
+_WHAT = {DORMANT: "The share of dormant units", RANK: "Effective rank"}
 _DEAD_UNITS, _DEAD_RANK, _NEAR = 0.9, 1.5, 0.02
 """A dead network has at least this share of dormant units, at most this rank, and accuracy this near to a constant
 answer's."""
 
 
 def sentences(model: Model) -> list[str]:
-    """Dead networks first, then units, rank and norm from begin to end, then what is known of the ability to learn."""
+    """Dead networks first, then units and rank from begin to end, then what is known of the ability to learn."""
     if FAMILY not in model.diagnosis.results:
         return []
     dead = _dead(model)
     inside = _inside(model, [cell for cell in model.names.values() if cell not in dead])
     able = _able(model)
     if inside and not able:
-        able = [
-            "Whether the networks can still learn was not measured: epochs to fit random labels, or a fresh network on "
-            "each task, would tell."
-        ]
+        able = ["Whether the networks can still learn was not measured."]
     return [*dead.values(), *inside, *able]
 
 
@@ -60,45 +55,31 @@ def _dead(model: Model) -> dict[str, str]:
             continue
         n = int(known.sum())
         seeds = f"in {int(dead.sum())} of {counted(n, 'seed')}" if n > 1 else "(one seed)"
-        over = "Mean over layers: " if one.sizes.get("layer", 1) > 1 else ""
-        units = f"{hundredths(float(dormant[dead].mean()))} % of its units are dormant{_was(model, one, DORMANT)}"
+        over = " (mean over layers)" if one.sizes.get("layer", 1) > 1 else ""
+        units = f"{hundredths(float(dormant[dead].mean()))} % of its units are dormant{over}"
         used = "its features have no rank"
         if np.isfinite(rank[dead]).any():
-            used = f"their effective rank is {number(float(np.nanmean(rank[dead])))}{_was(model, one, RANK)}"
+            used = f"their effective rank is {number(float(np.nanmean(rank[dead])))}"
         said[cell] = (
-            f"{cell}: the network is dead at the end {seeds}. {over}{units}, {used}, and its accuracy "
+            f"{cell}: the network is dead at the end {seeds}. {units}, {used}, and its accuracy "
             f"({number(float(own[dead].mean()))}) is that of one constant answer."
         )
     return said
 
 
-def _was(model: Model, one: xr.Dataset, metric: str) -> str:
-    """In brackets what it was at the first snapshot, mean over layers as it is at the end."""
-    over = [name for name in one[metric].dims if name not in ("repeat", "snapshot")]
-    values = one[metric].mean(over, skipna=False).transpose("repeat", "snapshot").values.astype(float)
-    known = np.flatnonzero(np.isfinite(values).any(axis=0))
-    if not known.size:
-        return ""
-    first = over_seeds(values[:, known[0]], None, model.diagnosis.confidence(FAMILY), **find_metric(metric).bounding)
-    began = Mean("", first.mean, first.low, first.high, first.n)
-    return f" (was {percent(began) if metric == DORMANT else written(began)})"
-
-
 def _inside(model: Model, cells: list[str]) -> list[str]:
-    found = {name: _courses(model, name, cells) for name in (DORMANT, RANK, NORM)}
+    found = {name: _courses(model, name, cells) for name in (DORMANT, RANK)}
     if not any(found.values()):
         return []
     if len(cells) > FEW:
         return [text for text in (_many(found[DORMANT], DORMANT), _many(found[RANK], RANK)) if text]
-    said = []
-    for cell in cells:
-        own = {name: lines[cell] for name, lines in found.items() if cell in lines}
-        if own:
-            words = row([_words(name, one) for name, one in own.items()])
-            whose = next(iter(own.values()))
-            where = f"{whose.where} of {cell}" if whose.layers > 1 else cell
-            said.append(f"In {where}, {words} ({seeds_of([one.end for one in own.values()])}).{_first(model, own)}")
-    return said
+    said: list[str] = []
+    for name, lines in found.items():
+        _few(name, lines, said)
+    every = [one.end for lines in found.values() for one in lines.values()]
+    begin, end = (said[-1][:-2], ";") if said[-1].endswith(").") else (said[-1][:-1], " (")
+    said[-1] = f"{begin}{end} {seeds_of(every)}).".replace("( ", "(")
+    return said + [text for cell in cells if (text := _first(model, cell, found))]
 
 
 def _courses(model: Model, metric: str, cells: list[str]) -> dict[str, Course]:
@@ -106,38 +87,53 @@ def _courses(model: Model, metric: str, cells: list[str]) -> dict[str, Course]:
     return {cell: one for cell, one in made.items() if one is not None}
 
 
-def _words(name: str, one: Course) -> str:
-    """One metric of one learner, from begin to end."""
-    start = "at the start" if one.first_epoch == 0 else f"at epoch {one.first_epoch:g}"
-    unsure = "" if one.sign or one.stays or one.end.n == 1 else "a change that these seeds do not settle"
-    if name == DORMANT:
-        layer = f"the units of layer {one.layer}" if one.layers == 1 and one.layer else "units"
-        began = f"{percent(one.begin)} {start}" + (unsure and f"; {unsure}")
-        return f"{percent(one.end)} of {layer} are dormant at the end ({began})"
-    what = "effective rank" if name == RANK else "the norm of features"
-    if one.stays:
-        return f"{what} stays at {written(one.end)}"
-    verb = {1: "rose", -1: "fell", 0: "went"}[one.sign]
-    return f"{what} {verb} from {written(one.begin)} to {written(one.end)}" + (unsure and f" ({unsure})")
+def _few(name: str, found: dict[str, Course], said: list[str]) -> None:
+    """Say one metric of a few learners: those that went the same way in one sentence. A layer is named once."""
+    for where in dict.fromkeys(one.where for one in found.values()):
+
+        def what(begin: str = "", where: str = where) -> str:
+            named = not where or any(where in text for text in said)
+            metric = _WHAT[name] if not begin else f"{_WHAT[name][0].lower()}{_WHAT[name][1:]}"
+            return f"{begin}{metric}" if named else f"{begin}{metric} in {where}"
+
+        lines = [one for one in found.values() if one.where == where]
+        settled = [one for one in lines if one.end.n > 1 and not one.stays]
+        for sign, verb in ((1, "rose"), (-1, "fell")):
+            if own := [one for one in settled if one.sign == sign]:
+                said.append(f"{what()} {verb} {ways(own, _WRITE[name])}.")
+        still: dict[str, list[str]] = {}
+        for one in lines:
+            if one.stays:
+                still.setdefault(_WRITE[name](one.end.mean), []).append(one.cell)
+        if still:
+            said.append(f"{what()} stays at {row([f'{value} in {row(cells)}' for value, cells in still.items()])}.")
+        if lone := [one for one in lines if one.end.n == 1 and not one.stays]:
+            said.append(f"{what()} went {ways(lone, _WRITE[name])}; other seeds may differ.")
+        if rest := [f"{one.cell} ({_WRITE[name](one.end.mean)} at the end)" for one in settled if not one.sign]:
+            said.append(f"{what('Whether ')} changed in {row(rest)} is not settled.")
 
 
-def _first(model: Model, own: dict[str, Course]) -> str:
+def _in_per_cent(value: float) -> str:
+    return f"{hundredths(value)} %"
+
+
+_WRITE = {DORMANT: _in_per_cent, RANK: number}
+
+
+def _first(model: Model, cell: str, found: dict[str, dict[str, Course]]) -> str:
     """Whether units and rank moved before accuracy fell: only where seeds settle it."""
-    before: list[tuple[str, str]] = []
-    after: list[tuple[str, str]] = []
+    said = []
     for name in () if nobody_learned(model) else (DORMANT, RANK):
-        order = which_first(model, own[name], FAMILY) if name in own else None
+        order = which_first(model, found[name][cell], FAMILY) if cell in found[name] else None
         if order is None or not order.sign:
             continue
-        word = "dormancy" if name == DORMANT else "rank"
-        times = f"epoch {order.metric:.3g} against {order.accuracy:.3g}, {counted(order.lead.n, 'seed')}"
-        (before if order.sign > 0 else after).append((word, times))
-    said = ""
-    for part, when in ((before, "before"), (after, "after")):
-        if part:
-            told = row([f"{word} ({times})" for word, times in part])
-            said += f" Half of the change in {told} was there {when} accuracy had lost half of what it lost in all."
-    return said
+        when = "before" if order.sign > 0 else "after"
+        said.append(
+            f"In {cell}, half of the change in {'dormancy' if name == DORMANT else 'rank'} was there {when} accuracy "
+            f"had lost half of what it lost in all (epoch {order.metric:.3g} against {order.accuracy:.3g}, "
+            f"{counted(order.lead.n, 'seed')})."
+        )
+    return " ".join(said)
 
 
 def _many(found: dict[str, Course], name: str) -> str:
@@ -145,7 +141,7 @@ def _many(found: dict[str, Course], name: str) -> str:
     if not found:
         return ""
     ordered = sorted(found.values(), key=lambda one: one.end.mean, reverse=name == DORMANT)
-    what = "The share of dormant units" if name == DORMANT else "Effective rank"
+    what = _WHAT[name]
     if any(one.layers > 1 for one in ordered):
         what += " of the last layer"
     write = percent if name == DORMANT else written
@@ -156,7 +152,7 @@ def _many(found: dict[str, Course], name: str) -> str:
     counts = {"rose": rose, "fell": fell, "is unchanged": still, "is not settled": len(ordered) - rose - fell - still}
     told = [f"{word} in {n}" for word, n in counts.items() if n]
     told[0] += f" of {len(ordered)} learners"
-    ends = [f"{write(one.end)} ({one.cell}; {write(one.begin)} at the start)" for one in (ordered[0], ordered[-1])]
+    ends = [f"{_WRITE[name](one.end.mean)} ({one.cell})" for one in (ordered[0], ordered[-1])]
     return f"{what} {row(told)}. At the end it reaches from {ends[0]} to {ends[1]}."
 
 
@@ -169,7 +165,8 @@ def _able(model: Model) -> list[str]:
         if cell in never:
             said.append(never[cell])
         elif one is not None:
-            told = f"fresh random labels take {written(one.end)} epochs to fit at the end, {written(one.begin)} before"
+            times = f"{number(one.end.mean)} epochs to fit at the end, {number(one.begin.mean)} before"
+            told = f"fresh random labels take {times}"
             verdict = {1: "has lost plasticity", -1: "learns new labels quicker than before"}.get(
                 one.sign, "is not shown to have lost plasticity"
             )

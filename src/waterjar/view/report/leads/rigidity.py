@@ -105,7 +105,7 @@ def _patterns(names: list[str], found: list[str], result: xr.Dataset, settings: 
             "who_it": "it" if one else "they",
         }
         parts.append(_FOUND[pattern].format(who=every, margin=settings.get("margin", math.nan), seeds=seeds, **words))
-    return f"Compared with {listed(sorted(bases))}, " + "; ".join(parts) + "."
+    return f"Compared with {listed(sorted(bases))}, " + ". ".join(parts) + "."
 
 
 def _reliance(names: list[str], found: list[str], result: xr.Dataset) -> str:
@@ -121,18 +121,15 @@ def _reliance(names: list[str], found: list[str], result: xr.Dataset) -> str:
             "How far anybody relies on the shortcut is not known: no seed has an accuracy both with the shortcut "
             "visible and with it masked."
         )
-    span = _span(cost)
-    means = f" (means of {counted(result['sfr_n'].values, 'seed')})"
-    elsewhere = f", a mask elsewhere {_span(other)}" if np.isfinite(other).any() else ""
+    means = f"(means of {counted(result['sfr_n'].values, 'seed')})"
+    if not clear:
+        elsewhere = ", not clearly more than a mask elsewhere does" if np.isfinite(other).any() else ""
+        return f"Nobody clearly leans on the shortcut: masking it costs {_span(cost)} of accuracy{elsewhere} {means}."
+    elsewhere = ", more than a mask elsewhere does" if np.isfinite(other[clear]).all() else ""
+    who = f"{listed([names[i] for i in clear])} clearly {'leans' if len(clear) == 1 else 'lean'}"
     if len(clear) == len(names):
         who = "All of them, the baseline included, lean" if patterns.BASELINE in found else "All of them lean"
-        return f"{who} on the shortcut: masking it costs {span} of accuracy{elsewhere}{means}."
-    if not clear:
-        return f"Nobody clearly leans on the shortcut: masking it costs {span} of accuracy{elsewhere}{means}."
-    lean = f"{listed([names[i] for i in clear])} clearly {'leans' if len(clear) == 1 else 'lean'} on the shortcut"
-    rest = [i for i in range(len(names)) if i not in clear and np.isfinite(cost[i])]
-    others = f", the others {_span(cost[rest])}" if rest else ""
-    return f"{lean}: masking it costs {_span(cost[clear])} of accuracy{others}{elsewhere}{means}."
+    return f"{who} on the shortcut: masking it costs {_span(cost[clear])} of accuracy{elsewhere} {means}."
 
 
 def _left_out(names: list[str], result: xr.Dataset) -> str:

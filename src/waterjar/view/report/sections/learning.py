@@ -143,12 +143,16 @@ def _ends(model: Model) -> list[Block]:
         "p_corrected",
     ]
     frame = pd.DataFrame(numbers, columns=columns)
-    tested = max(one.tests for one in found)
+    left, tested = len(list(quantities(model))) - len(found), max(one.tests for one in found)
     level = model.diagnosis.analysis.confidence
     caption = (
         f"Mean over seeds at the last step of each run, with its {interval_words(frame['interval'], level)} and the "
         "number of seeds. ↑ higher is better, ↓ lower."
     )
+    if left:
+        caption += (
+            f" Shown are {len(found)} of {len(found) + left}; waterjar diagnose --only has all."
+        )
     if tested:
         base = model.baseline
         caption += (

@@ -80,13 +80,13 @@ def _in_short(found: list[Told]) -> list[Block]:
 def _correction(model: Model, found: list[Told]) -> list[Block]:
     """Where differences stand with interval and p: what p is corrected for, and that intervals are not."""
     tests, how = tests_of(model), model.diagnosis.analysis.test_settings
-    if tests < 2 or not any(", p = " in text for one in found for text in one.sentences):
+    if tests < 2 or not any("(p " in text for one in found for text in one.sentences):
         return []
     over = f"{counted(tests, 'test')}, {CORRECTIONS[how.correction]}"
     return [
         Text(
-            f"p is corrected for how many differences were tested ({over}), an interval in brackets stands for itself. "
-            f"So an interval may be clear of 0 where p is above {how.alpha:g}: then nothing is claimed."
+            f"p is corrected ({over}), intervals are not: one may be clear of 0 where p is above {how.alpha:g}; then "
+            "nothing is claimed."
         )
     ]
 
