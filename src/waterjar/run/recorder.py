@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from waterjar._version import NUMERICS_VERSION
 from waterjar.errors import WaterjarError, brief, unknown_name
-from waterjar.run import ledger, seal
+from waterjar.run import ledger, seal, unbegun
 from waterjar.run import resume as resuming
 from waterjar.run.closing import tell_what_it_feeds
 from waterjar.run.codec import Storage, storage_of
@@ -56,7 +57,8 @@ class Recorder:
     unhashed : more top-level config keys that do not change the numbers.
     numerics : version of the numbers that a config gives, part of the identity: raise it when the same config gives
         others than before.
-    resume : continue the run at `path` if there is one; it must be the same run.
+    resume : continue the run at `path` if there is one; it must be the same run. One that ended before its first step is
+        none: nothing stays of it, and after a kill the next one begins anew, with or without `resume`.
     resume_at : the last step the caller's checkpoint contains (-1: none); later ones are dropped.
     provenance : record versions, commit and host class.
     summary : say on stderr, when the run is sealed, which families of metrics it can feed, and what would change it
@@ -134,6 +136,7 @@ class Recorder:
             if exists:
                 self._writer, self._progress = resuming.restore(self._store, self.storage, identity, resume_at)
             else:
+                unbegun.clear(self._store)
                 identity["storage"] = self.storage.model_dump(mode="json")
                 self._writer = TreeWriter(self._store, self.storage, self._root_attributes(identity))
                 self._progress = {"step": -1}
@@ -145,14 +148,16 @@ class Recorder:
         except BaseException:
             self._store.unlock()
             raise
+        weakref.finalize(self, unbegun.drop, self._store, self._pid)  # a script may end without closing it
 
     def _check_place(self, wanted: bool, resume_at: int | None) -> bool:
         """Whether there is a run to go on with; refuse a place that must not be written to."""
         try:
-            exists = (self.path / ROOT).exists()
-            occupied = not exists and self.path.is_dir() and any(item.name != PRIVATE for item in self.path.iterdir())
+            there = (self.path / ROOT).exists()
+            occupied = not there and self.path.is_dir() and any(item.name != PRIVATE for item in self.path.iterdir())
         except (OSError, ValueError) as error:
             raise WaterjarError(f"path {brief(self.path)!r} cannot be used: {error}") from error
+        exists = there and not unbegun.is_unbegun(self._store)
         if exists and not wanted:
             raise WaterjarError(f"{self.path} holds a run already: pass resume=True to go on with it, or another path")
         if occupied:
@@ -318,13 +323,13 @@ class Recorder:
         return root
 
     def __enter__(self) -> Self:
-        """Use as a context: sealed at the end, left open and resumable after an exception."""
+        """Use as a context: sealed at the end; after an exception left open and resumable, or gone without a step."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Seal; after an exception mark the run as interrupted instead, so that it can be resumed."""
+        """Seal; after an exception mark the run as interrupted, to be resumed, or leave nothing where nothing is in it."""
         if self._closed or os.getpid() != self._pid:
             return
         if error is None:
@@ -334,8 +339,9 @@ class Recorder:
                 self._release()
             return
         try:
-            self._end_session("interrupted")
-            self._writer.commit(sync=True)
+            if not unbegun.leave_nothing(self._store, self._pid):
+                self._end_session("interrupted")
+                self._writer.commit(sync=True)
         except WaterjarError as second:
             error.add_note(f"waterjar could not mark the run as interrupted: {second}")
         finally:

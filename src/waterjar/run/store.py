@@ -34,6 +34,9 @@ MANIFEST = f"{PRIVATE}/manifest.sha256"
 ROOT_HASH = f"{PRIVATE}/root.sha256"
 SYNCED = f"{PRIVATE}/synced.json"
 """The last root that was on the disk with all that it speaks of, while a later one may not be."""
+_LOCK = f"{PRIVATE}/lock"
+OF_WRITER = frozenset(key.rpartition("/")[2] for key in (_LOCK, SYNCED, MANIFEST, ROOT_HASH))
+"""What a writer keeps among the private files, beside its drafts; others are annotations, signatures ..."""
 
 BUSY = "is being written by process"
 """What the error of a second writer says."""
@@ -230,14 +233,23 @@ class LocalStore:
         the open file, so that reading or copying the run's folder does not lose it; a forked child (a data-loading
         worker may outlive its parent) closes its copy at once.
         """
+        while not self._lock_once():  # the one before removed it with its run, between our opening it and locking it
+            pass
+
+    def _lock_once(self) -> bool:
         try:
             self._unsynced |= dict.fromkeys(make_folder(self._private, sync=False))
-            handle = (self._private / "lock").open("a+")
+            handle = (self.path / _LOCK).open("a+")
         except (OSError, ValueError) as error:
+            if isinstance(error, FileNotFoundError) and not self._private.exists():
+                return False
             why = error.strerror if isinstance(error, OSError) else error
             raise WaterjarError(f"could not write to {self.path}: {why}") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(handle.fileno()).st_nlink == 0:
+                handle.close()
+                return False
             handle.seek(0)
             handle.truncate()
             handle.write(str(os.getpid()))
@@ -255,15 +267,23 @@ class LocalStore:
         except OSError as error:
             with contextlib.suppress(OSError):
                 handle.close()
-            raise self._unwritten(f"{PRIVATE}/lock", error) from error
+            raise self._unwritten(_LOCK, error) from error
         self._lock = handle
         _held.add(handle)
+        return True
 
-    def unlock(self) -> None:
-        """Let the next writer in. The file stays: removing it would let two writers hold two locks."""
+    @property
+    def is_locked(self) -> bool:
+        """Whether this is the only writer."""
+        return self._lock is not None
+
+    def unlock(self, *, remove: bool = False) -> None:
+        """Let the next writer in; `remove`: without the file, of a run that is gone. Who has opened it looks again."""
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 self._lock.truncate(0)
+                if remove:
+                    (self.path / _LOCK).unlink()
             self._lock.close()
             self._lock = None
 

@@ -13,8 +13,8 @@ from diagnose.geometry.problems import projected_exactly
 from waterjar.diagnose.geometry import refined
 from waterjar.diagnose.geometry.refined import refine, scaled
 from waterjar.diagnose.geometry.solver.compiled import entry
-from waterjar.diagnose.geometry.solver.layout import Floats
-from waterjar.diagnose.geometry.solver.twofold import add, correct, times
+from waterjar.diagnose.geometry.solver.layout import Floats, Integers
+from waterjar.diagnose.geometry.solver.twofold import ACROSS, add, correct, times
 
 NUMBERS = st.floats(-1e60, 1e60).filter(lambda x: x == 0 or abs(x) > 1e-60)
 
@@ -25,8 +25,20 @@ def added(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]
 
 
 @entry
-def product(matrix: Floats, row: int, pair: Floats, room: Floats) -> tuple[float, float]:
-    return times(matrix, row, matrix.shape[1], pair, room)
+def each_times(matrix: Floats, ids: Integers, first: int, count: int, pair: Floats, room: Floats) -> None:
+    times(matrix, ids, 0, ids.shape[1], first, count, pair, room)
+
+
+def products(matrix: Floats, pair: Floats) -> list[tuple[float, float]]:
+    """Every row of the matrix times the pair; rows are asked for in parts, and numbers stand in another order."""
+    rows, size = matrix.shape
+    order = np.random.default_rng(0).permutation(size)
+    columns, found = np.ascontiguousarray(matrix.T)[np.argsort(order)], []
+    for first in range(0, rows, 2):
+        room = np.empty((2, max(size, 1), ACROSS))
+        each_times(columns, order[None], first, min(2, rows - first), pair, room)
+        found += list(zip(*room[:, 0, : min(2, rows - first)].tolist(), strict=True))
+    return found
 
 
 @entry
@@ -40,9 +52,9 @@ def rational(high: float, low: float) -> Fraction:
 
 @given(NUMBERS, NUMBERS)
 def test_sums_and_products_have_no_error(a: float, b: float) -> None:
-    pair, room = np.array([[b], [0.0]]), np.empty((2, 1))
+    pair = np.array([[b], [0.0]])
     assert rational(*added(a, 0.0, b, 0.0)) == Fraction(a) + Fraction(b)
-    assert rational(*product(np.array([[a]]), 0, pair, room)) == Fraction(a) * Fraction(b)
+    assert rational(*products(np.array([[a]]), pair)[0]) == Fraction(a) * Fraction(b)
     corrected(pair, np.array([[a]]))
     assert rational(*pair[:, 0].tolist()) == Fraction(a) + Fraction(b)
 
@@ -55,13 +67,12 @@ def test_products_have_twice_the_digits(columns: int) -> None:
     if columns > 2:
         matrix[:, 1], high[1] = -matrix[:, 0], high[0]
     x = np.stack([high, 1e-17 * high * rng.standard_normal(columns)])
-    for row in range(3):
+    for row, own in enumerate(products(matrix, x)):
         terms = [
             Fraction(float(m)) * (Fraction(float(h)) + Fraction(float(low)))
             for m, h, low in zip(matrix[row], *x, strict=True)
         ]
         size = sum((abs(term) for term in terms), Fraction(0))
-        own = product(matrix, row, x, np.empty(x.shape))
         assert abs(rational(*own) - sum(terms, Fraction(0))) <= size * Fraction(1e-30)
     assert added(*x[:, 0], *-x[:, 0]) == (0.0, 0.0) if columns else True
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize
 
 from waterjar.diagnose.collective.answers import label_log_likelihood
 from waterjar.diagnose.result import Floats, Result
@@ -39,6 +38,8 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     own = -label_log_likelihood(values, wanted)
     if not len(own) or not np.isfinite(own).all():
         return float("nan")
+    from scipy import optimize  # noqa: PLC0415 - it takes its time
+
     known = np.isfinite(values)
     values = np.where(known, values - values.max(-1, keepdims=True), values)
     rest = 1.0 / (len(wanted) + 2) if (values[np.arange(len(wanted)), wanted] == 0.0).all() else 0.0

@@ -53,10 +53,11 @@ def has_other_anchors(found: Projections) -> Flags:
     rows: dict[tuple[int, bytes], int] = {}
     standing = enumerate(zip(of.owner.tolist(), of.points + 0.0, strict=True))
     same = np.array([rows.setdefault((owner, row.tobytes()), i) for i, (owner, row) in standing])
+    faces = (near <= limit[:, None]) & (of.norms > 0)
     told: dict[bytes, bool] = {}  # a face has one answer, whichever support stands for it
     for place, draw in enumerate(draws.tolist()):
         members = some.members[place, : some.count[place]]
-        face = (near[place] <= limit[place]) & (of.norms > 0)
+        face = faces[place]
         face[members] = True
         key = face.tobytes()
         if key not in told:
@@ -73,9 +74,11 @@ def _change_anchors(of: Manifolds, members: Integers, others: Integers) -> bool:
         return False
     units = of.nonzero
     q, r, order = _pivoted(units[members].T)
-    rank = int((np.abs(np.diag(r)) > _ROUNDING).sum())  # rounding may have let in a member that depends on the rest
-    members, others = members[order[:rank]], np.concatenate([others, members[order[rank:]]])
-    q, r = q[:, :rank], r[:rank, :rank]
+    rank = np.count_nonzero(np.abs(r.diagonal()) > _ROUNDING)
+    if rank < len(members):  # rounding may have let in a member that depends on the rest
+        others = np.concatenate([others, members[order[rank:]]])
+        order, q, r = order[:rank], q[:, :rank], r[:rank, :rank]
+    members = members[order]
     for part in (others[:_FIRST], others[_FIRST:]):
         along = q.T @ units[part].T
         away = units[part].T - q @ along

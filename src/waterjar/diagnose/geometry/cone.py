@@ -34,7 +34,7 @@ GAP_LIMIT = 1e-6
 """Residual times sum |beta| / |t| bounds how far |p|^2 / |t|^2 may be off: beyond this, too."""
 _RESOLVED = 1e-11  # a residual above is worked on with orthogonalised points ...
 _SHORT_T, _LONG_T = 1e-30, 1e30  # lengths of t with which single precision can look for violators
-_SLICE = 10  # draws at a time, where a draw may take long
+_SLICE, _QUICK = 10, 2**21  # draws at a time, where a draw may take long; and numbers in the points of all of these
 _CANCELLING = 1e3  # ... and so are coefficients so large that the Gram matrix's rounding counts
 _MOVED = 1e-5  # rounding of the points may move p by this share of |t| before it is looked at
 
@@ -235,8 +235,9 @@ def _solve_again(found: Projections, draws: Integers, mode: int, workers: int, *
 
     A few at a time, so that one can interrupt it.
     """
-    for begin in range(0, len(draws), _SLICE * workers):
-        some = draws[begin : begin + _SLICE * workers]
+    step = max(_SLICE, _QUICK // found.of.units.size) * workers
+    for begin in range(0, len(draws), step):
+        some = draws[begin : begin + step]
         drawn = found.t[some], found.y[some], found.scale[some], found.products[some]
         part = _unfilled(found.of, *drawn, found.nearest.size > 0, False, found.own.size > 0)
         if onward:

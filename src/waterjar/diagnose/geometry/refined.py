@@ -67,11 +67,11 @@ def refine(of: Scaled, signs: Floats, t: Floats, members: Integers) -> Refined |
     signs (point) of -1 and +1.
     """
     rows = signs[:, None] * of.rows
-    slots = min(rows.shape)
+    across, slots = np.ascontiguousarray(rows.T), min(rows.shape)
     support, beta, g = np.empty(slots, np.int64), np.empty((2, slots)), np.empty(len(rows))
     near, scale = t[of.alive], float(np.sqrt(t @ t))
     found, p = np.empty(len(near)), np.zeros(len(t))
-    k, residual = refine_support(rows, of.lengths, near, scale, _ROUNDS, members, support, beta, found, g)
+    k, residual = refine_support(rows, across, of.lengths, near, scale, _ROUNDS, members, support, beta, found, g)
     if k < 0:
         return None
     p[of.alive] = found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from waterjar.diagnose.geometry.solver.compiled import U, fma, inlined, inner
+from waterjar.diagnose.geometry.solver.lanes import WIDTH, lane, load, product, zero
 from waterjar.diagnose.geometry.solver.layout import (
     BETA,
     COLUMN,
@@ -35,19 +36,14 @@ def dot(basis: Floats, a: int, b: int) -> float:
     """Product of two rows, in eight sums that do not wait for each other."""
     dimension = basis.shape[1]
     whole = dimension - dimension % 8
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    for d in range(0, whole, 8):
-        s0 = fma(basis[a, d], basis[b, d], s0)
-        s1 = fma(basis[a, d + 1], basis[b, d + 1], s1)
-        s2 = fma(basis[a, d + 2], basis[b, d + 2], s2)
-        s3 = fma(basis[a, d + 3], basis[b, d + 3], s3)
-        s4 = fma(basis[a, d + 4], basis[b, d + 4], s4)
-        s5 = fma(basis[a, d + 5], basis[b, d + 5], s5)
-        s6 = fma(basis[a, d + 6], basis[b, d + 6], s6)
-        s7 = fma(basis[a, d + 7], basis[b, d + 7], s7)
+    x, z = zero(), zero()
+    for d in range(U(0), U(whole), U(8)):
+        x = product(load(basis, U(a), d), load(basis, U(b), d), x)
+        z = product(load(basis, U(a), d + U(WIDTH)), load(basis, U(b), d + U(WIDTH)), z)
+    first = lane(x, 0)
     for d in range(whole, dimension):
-        s0 = fma(basis[a, d], basis[b, d], s0)
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+        first = fma(basis[a, d], basis[b, d], first)
+    return ((first + lane(x, 1)) + (lane(x, 2) + lane(x, 3))) + ((lane(z, 0) + lane(z, 1)) + (lane(z, 2) + lane(z, 3)))
 
 
 @inner

@@ -13,7 +13,7 @@ from waterjar.diagnose.geometry.solver.compiled import entry, fma, inner
 from waterjar.diagnose.geometry.solver.factor import delete, dot, orthogonalise, solve, substitute
 from waterjar.diagnose.geometry.solver.lanes import WIDTH
 from waterjar.diagnose.geometry.solver.layout import COLUMN, EXACT, INVERSE, MEMBERS, VECTORS, C, Floats, Integers, Z
-from waterjar.diagnose.geometry.solver.twofold import add, correct, times
+from waterjar.diagnose.geometry.solver.twofold import ACROSS, add, correct, times
 
 SOLVED = 1e-13  # violations below this share of |t| are none
 DEPENDENT_TWOFOLD = 1e-15  # a smaller distance from the span of the members is rounding
@@ -54,25 +54,31 @@ def _drop(k: int, q: int, columns: Floats, factor: Floats, v: Floats, ids: Integ
 @inner
 def _lacking(
     rows: Floats, t: Floats, k: int, columns: Floats, v: Floats, ids: Integers, basis: Floats, beta: Floats,
-    rest: Floats, room: Floats,
+    rest: Floats, every: Integers, room: Floats,
 ) -> float:  # fmt: skip
     """What the augmented system lacks: A' r into COLUMN, t - r - A beta into the basis' last row; the largest of it."""
     most, last = 0.0, basis.shape[0] - 1
-    for a in range(k):
-        v[COLUMN, a], _ = times(rows, ids[MEMBERS, a], t.size, rest, room)
-        most = max(most, abs(v[COLUMN, a]))
-    for d in range(t.size):
-        high, low = times(columns, d, k, beta, room)
-        high, low = add(rest[0, d], rest[1, d], high, low)
-        basis[last, d], _ = add(t[d], 0.0, -high, -low)
-        most = max(most, abs(basis[last, d]))
+    for first in range(0, k, ACROSS):
+        count = min(ACROSS, k - first)
+        times(columns, every, 0, t.size, first, count, rest, room)
+        for a in range(count):
+            v[COLUMN, first + a] = room[0, 0, a]
+            most = max(most, abs(room[0, 0, a]))
+    for first in range(0, t.size, ACROSS):
+        count = min(ACROSS, t.size - first)
+        times(rows, ids, MEMBERS, k, first, count, beta, room)
+        for j in range(count):
+            d = first + j
+            high, low = add(rest[0, d], rest[1, d], room[0, 0, j], room[1, 0, j])
+            basis[last, d], _ = add(t[d], 0.0, -high, -low)
+            most = max(most, abs(basis[last, d]))
     return most
 
 
 @inner
 def _least_squares(
     rows: Floats, t: Floats, k: int, columns: Floats, factor: Floats, v: Floats, ids: Integers, basis: Floats,
-    beta: Floats, rest: Floats, room: Floats,
+    beta: Floats, rest: Floats, every: Integers, room: Floats,
 ) -> bool:  # fmt: skip
     """Solve r + A beta = t, A' r = 0 for the members, to about 1e-30; whether that comes to an end."""
     last, largest, before = basis.shape[0] - 1, 0.0, math.inf
@@ -82,7 +88,7 @@ def _least_squares(
     for a in range(k):
         beta[0, a], beta[1, a] = 0.0, 0.0
     for _ in range(STEPS):
-        off = _lacking(rows, t, k, columns, v, ids, basis, beta, rest, room)
+        off = _lacking(rows, t, k, columns, v, ids, basis, beta, rest, every, room)
         if not off < 0.5 * before:
             break
         before = off
@@ -101,10 +107,10 @@ def _least_squares(
 @inner
 def _without_negative(
     rows: Floats, t: Floats, k: int, columns: Floats, factor: Floats, v: Floats, ids: Integers, basis: Floats,
-    beta: Floats, rest: Floats, room: Floats,
+    beta: Floats, rest: Floats, every: Integers, room: Floats,
 ) -> int:  # fmt: skip
     """Solve, and drop every member that turns negative, until there is none; how many are left, -1 without an end."""
-    while _least_squares(rows, t, k, columns, factor, v, ids, basis, beta, rest, room):
+    while _least_squares(rows, t, k, columns, factor, v, ids, basis, beta, rest, every, room):
         before = k
         for a in range(before - 1, -1, -1):
             if not beta[0, a] > 0.0:
@@ -118,10 +124,10 @@ def _without_negative(
 @inner
 def _to_boundary(
     rows: Floats, t: Floats, k: int, now: Floats, columns: Floats, factor: Floats, v: Floats, ids: Integers,
-    basis: Floats, beta: Floats, rest: Floats, room: Floats,
+    basis: Floats, beta: Floats, rest: Floats, every: Integers, room: Floats,
 ) -> int:  # fmt: skip
     """Go from `now` towards the solution; drop what reaches zero first, and again; how many are left, -1 likewise."""
-    while _least_squares(rows, t, k, columns, factor, v, ids, basis, beta, rest, room):
+    while _least_squares(rows, t, k, columns, factor, v, ids, basis, beta, rest, every, room):
         first, share = -1, math.inf
         for a in range(k):
             if beta[0, a] <= 0.0:
@@ -141,14 +147,17 @@ def _to_boundary(
 
 @inner
 def _violations(
-    rows: Floats, lengths: Floats, k: int, ids: Integers, rest: Floats, g: Floats, room: Floats
+    across: Floats, lengths: Floats, k: int, ids: Integers, rest: Floats, g: Floats, every: Integers, room: Floats
 ) -> tuple[float, int]:
     """Write g; return the largest violation of the conditions, and of points outside the support the one with most."""
     worst, most, point = -math.inf, -math.inf, -1
-    for i in range(g.size):
-        product, _ = times(rows, i, rows.shape[1], rest, room)
-        g[i] = product / lengths[i]
-        worst = max(worst, g[i])
+    for first in range(0, g.size, ACROSS):
+        count = min(ACROSS, g.size - first)
+        times(across, every, 0, across.shape[0], first, count, rest, room)
+        for j in range(count):
+            i = first + j
+            g[i] = room[0, 0, j] / lengths[i]
+            worst = max(worst, g[i])
     for a in range(k):
         worst = max(worst, abs(g[ids[MEMBERS, a]]))
     for i in range(g.size):
@@ -163,10 +172,12 @@ def _violations(
 
 @entry
 def refine_support(
-    rows: Floats, lengths: Floats, t: Floats, scale: float, rounds: int, support: Integers, members: Integers,
-    beta: Floats, p: Floats, g: Floats,
+    rows: Floats, across: Floats, lengths: Floats, t: Floats, scale: float, rounds: int, support: Integers,
+    members: Integers, beta: Floats, p: Floats, g: Floats,
 ) -> tuple[int, float]:  # fmt: skip
     """Project t on the cone of the rows (point, dimension), beginning with a support; scale = |t|.
+
+    `across` are the rows once more, as (dimension, point).
 
     Written: `members` (slot); beta (2, slot), which are pairs; p (dimension); g (point) = u . (t - p).
     Returns how many members there are, or -1 if this has no end, and the largest violation as a share of |t|.
@@ -175,16 +186,17 @@ def refine_support(
     factor, v = np.empty((slots + WIDTH, slots + WIDTH)), np.zeros((VECTORS, slots))
     ids, basis = np.empty((2, slots), np.int64), np.empty((slots + 1, dimension))
     columns, now, k = np.empty((dimension, slots)), np.empty(slots), 0
-    rest, room = np.empty((2, dimension)), np.empty((2, dimension))
+    rest, every = np.empty((2, dimension)), np.arange(dimension).reshape(1, dimension)
+    room = np.empty((2, max(dimension, slots, 1), ACROSS))
     for i in support:
         if not _take_in(rows, i, k, columns, factor, v, ids, basis):
             return -1, math.inf
         k += 1
-    k = _without_negative(rows, t, k, columns, factor, v, ids, basis, beta, rest, room)
+    k = _without_negative(rows, t, k, columns, factor, v, ids, basis, beta, rest, every, room)
     for _ in range(rounds):
         if k < 0:
             break
-        worst, point = _violations(rows, lengths, k, ids, rest, g, room)
+        worst, point = _violations(across, lengths, k, ids, rest, g, every, room)
         if worst <= SOLVED * scale:
             for a in range(k):
                 members[a] = ids[MEMBERS, a]
@@ -196,5 +208,5 @@ def refine_support(
         for a in range(k):
             now[a] = beta[0, a]
         now[k] = 0.0
-        k = _to_boundary(rows, t, k + 1, now, columns, factor, v, ids, basis, beta, rest, room)
+        k = _to_boundary(rows, t, k + 1, now, columns, factor, v, ids, basis, beta, rest, every, room)
     return -1, math.inf
