@@ -219,7 +219,7 @@ class Shelf:
 
 
 _BINARY = "waterjar.lab.binary"
-_KIND = ("HEADLINE", "declare", "expand", "plan", "check", "train", "pace_key", "headline", "rehearse", "cost")
+_KIND = ("HEADLINE", "declare", "expand", "plan", "check", "experiment", "pace_key", "headline")
 SHELVES: dict[str, Shelf] = {
     shelf.name: shelf
     for shelf in (
