@@ -140,7 +140,8 @@ class TestTraining:
         study = trained((tmp_path / "coin.yaml").read_text(), tmp_path)
         runs = list(waterjar.open_study(study))
         assert [run.config["kind"] for run in runs] == ["coin", "coin"] and runs[0].seeds == [0]
-        assert sessions(runs[0])[0]["parts"] == {"kinds.coin": "strange-parts 1.0"}
+        parts = {"kinds.coin": "strange-parts 1.0", "data.stripes": "strange-parts 1.0"}
+        assert sessions(runs[0])[0]["parts"] == parts
         with pytest.raises(WaterjarError, match="kind: name 'coim' is unknown: did you mean 'coin'"):
             studies.declare({"kind": "coim"})
         with pytest.raises(WaterjarError, match="--kind 'con' is unknown: did you mean 'coin'"):

@@ -89,7 +89,7 @@ def test_end_to_end(
     assert shown["t2_all_normal"][3] > above_chance(20, 20 * TEST), shown
     assert (run["train"].loss.values < math.log(60)).all()  # 60 classes compete: below what guessing costs
     resources = run["resources"]
-    trainer = Einstellung(config, cifar, device="cpu", checkpoints=tmp_path)
+    trainer = Einstellung(config, cifar, device="cpu")
     unit = 3 * networks.flops(trainer.learner.network)
     assert (resources.flops.values[[1, 3]] > unit * resources.images.values[[1, 3]]).all()  # Fisher, replay
     assert run["features/penultimate"].sizes["snapshot"] == run["weights"].sizes["snapshot"] == 4

@@ -16,7 +16,7 @@ from lab.binary.tiny_binary import GLYPHS as BINARY_GLYPHS
 from lab.binary.tiny_binary import tiny as tiny_binary
 from tiny_lab import tiny
 from waterjar.lab import data
-from waterjar.lab.binary import estimate_size, train_binary
+from waterjar.lab.binary import train_binary
 from waterjar.lab.config import Recording
 from waterjar.lab.data import ImageData
 from waterjar.lab.einstellung import Einstellung, train
@@ -69,7 +69,7 @@ def test_accuracies_are_those_of_the_examples(recorded: waterjar.Run) -> None:
 
 def test_what_the_examples_are(recorded: waterjar.Run, glyphs: ImageData, tmp_path: Path) -> None:
     config = tiny(recording=Recording(weights=True, examples=True, train_examples=5))
-    trainer = Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path)
+    trainer = Einstellung(config, glyphs, device="cpu")
     examples, experiment = recorded.load("examples"), trainer.tasks
     train_index = np.asarray(glyphs.train_index)
     assert count_examples(experiment, config.recording) == examples.sizes["example"]  # what the estimate counts
@@ -87,7 +87,7 @@ def test_what_the_examples_are(recorded: waterjar.Run, glyphs: ImageData, tmp_pa
 def test_the_margin_is_that_of_the_recorded_weights(recorded: waterjar.Run, glyphs: ImageData, tmp_path: Path) -> None:
     """The train images at the end, shown to a network with the weights of the last snapshot, by hand."""
     config = tiny(recording=Recording(weights=True, examples=True, train_examples=5))
-    trainer = Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path)
+    trainer = Einstellung(config, glyphs, device="cpu")
     network, flat, start = trainer.learner.network.eval(), recorded.array("weights/weights")[-1, 0], 0
     with torch.no_grad():
         for tensor in network.state_dict().values():
@@ -148,9 +148,6 @@ def test_binary_tasks(tmp_path: Path) -> None:
         ):
             assert fine["train" if which == "train" else "test"][int(index)] == classes[repeat, task, label]
     assert (examples["eval_set"].values == "train").sum() == 3 * 4
-    wanted = tiny_binary(recording={"examples": True, "train_examples": 4})
-    sizes, without = (estimate_size(config, glyphs)["examples"] for config in (wanted, tiny_binary()))
-    assert sizes == 2 * examples.sizes["example"] * (24 + 3 * examples.sizes["step"]) and without == 0
     stacked = binary(tmp_path / "vmap", glyphs, "vmap", examples=True, train_examples=4)
     np.testing.assert_array_equal(stacked.array("examples/sample_index"), run.array("examples/sample_index"))
 

@@ -62,7 +62,7 @@ def test_seconds_and_memory_of_an_epoch_count_those_before_the_kill(
 ) -> None:
     """An hour passes in the first epoch of the first session, and it has the larger memory; the second one is lean."""
     whole = go(glyphs, tmp_path / "whole")
-    kind = type(Einstellung(tiny("scratch_t2"), glyphs, device="cpu", checkpoints=tmp_path).learner)
+    kind = type(Einstellung(tiny("scratch_t2"), glyphs, device="cpu").learner)
     observe, largest = kind.observe, PeakMemory.largest
     calls = {"count": 0}
     late = {"by": 0.0}

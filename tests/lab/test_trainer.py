@@ -57,7 +57,7 @@ def test_everything_is_recorded(glyphs: ImageData, tmp_path: Path) -> None:
     assert (train_group.loss.values > 0).all()
     assert ((train_group.accuracy.values >= 0) & (train_group.accuracy.values <= 1)).all()
     np.testing.assert_allclose(train_group.learning_rate.values, 0.05)
-    trainer = Einstellung(tiny(learner="derpp"), glyphs, device="cpu", checkpoints=tmp_path)
+    trainer = Einstellung(tiny(learner="derpp"), glyphs, device="cpu")
     expected = int(trainer.tasks.carries["train"][trainer.phases[1].rows].sum())
     assert run["train"].patched_images.values.ravel().tolist() == [0, 0] + [expected] * 3  # mistake 2
     assert expected > 0
@@ -139,7 +139,7 @@ def test_features_and_what_they_are_of(glyphs: ImageData, tmp_path: Path) -> Non
     np.testing.assert_array_equal(ids, samples.sample_index.sel(eval_set="t2_shortcut_masked").values.ravel())
     rows = np.flatnonzero(np.isin(glyphs.test_index, ids))
     assert set(glyphs.class_superclass[glyphs.test_labels[rows]]) == {3}
-    trainer = Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path)
+    trainer = Einstellung(config, glyphs, device="cpu")
     box = trainer.tasks.shortcut.region(ids, "test")
     np.testing.assert_array_equal(samples.region.sel(eval_set="t2_shortcut_clean").values[0], box)
     assert "weights" not in run.groups
@@ -153,7 +153,7 @@ def test_stopped_anywhere_and_resumed_gives_the_same_bits(
     scenario = "interleaved" if learner == "joint" else "sequential"
     config = tiny(scenario, learner)
     expected = go(config, glyphs, tmp_path / "whole")
-    kind = type(Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path).learner)
+    kind = type(Einstellung(config, glyphs, device="cpu").learner)
     observe = kind.observe
     left = {"count": 3}
 
@@ -247,7 +247,7 @@ def test_a_removed_run_starts_from_its_beginning(
     import shutil
 
     config = tiny("scratch_t2")
-    kind = type(Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path).learner)
+    kind = type(Einstellung(config, glyphs, device="cpu").learner)
     observe, left = kind.observe, {"count": 12}
 
     def stop_some_time(self: object, inputs: object, labels: object, epoch: int = 0) -> object:
@@ -292,7 +292,7 @@ def test_a_run_that_is_older_than_its_checkpoint_says_what_to_delete(
     import shutil
 
     config = tiny("scratch_t2")
-    kind = type(Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path).learner)
+    kind = type(Einstellung(config, glyphs, device="cpu").learner)
     observe, left = kind.observe, {"count": 12}
 
     def stop_some_time(self: object, inputs: object, labels: object, epoch: int = 0) -> object:
@@ -328,7 +328,7 @@ def test_flops_by_hand_with_the_fisher_information(
     settings = {"lr": 0.01, "fisher": fisher, "fisher_samples": samples}
     config = tiny(learner="ewc_on", learner_settings=settings, recording=Recording())
     run = go(config, glyphs, tmp_path)
-    trainer = Einstellung(config, glyphs, device="cpu", checkpoints=tmp_path)
+    trainer = Einstellung(config, glyphs, device="cpu")
     unit = 3 * networks.flops(trainer.learner.network)
     t1, t2 = 2 * 2 * 20, 2 * 2 * 15  # superclasses x classes x images, a quarter of T2 held out
     measured = [(samples or images) * (8 if fisher == "exact" else 1) for images in (t1, t2)]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from waterjar.lab.study import Job
+    from waterjar.lab.study.estimate import Estimate
     from waterjar.lab.study.progress import JobProgress
     from waterjar.run.study import Study
 
@@ -161,7 +162,7 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
 
     data = load(declared.data.name, **declared.data.settings)
     jobs = plan(declared, out, data)
-    with working("trying out a small copy of every kind of run") as progress:
+    with working("rehearsing every kind of run for a moment") as progress:
         found = estimate(declared, jobs, data, functools.partial(progress.watch, "kinds"))
     left = [job for job in jobs if job.status != "sealed"]
     if as_json:
@@ -173,11 +174,20 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
                 "images": job.images,
                 "seconds": found.costs[job.path.name].seconds,
                 "bytes": found.costs[job.path.name].bytes,
+                "inferred": found.costs[job.path.name].inferred,
             }
             for job in jobs
         ]
         print_json(
-            {"runs": runs, "seconds": found.seconds, "bytes": found.bytes, "workers": declared.resources.at_a_time}
+            {
+                "runs": runs,
+                "seconds": found.seconds,
+                "bytes": found.bytes,
+                "workers": declared.resources.at_a_time,
+                "kinds": found.kinds,
+                "tried": found.tried,
+                "rehearsal_seconds": found.took,
+            }
         )
         return
     made = table(f"{out}: what would run", ["run", "status", "epochs", "images", "time left", "disk to come"])
@@ -189,15 +199,26 @@ def _dry_run(declared: Any, out: Path, as_json: bool) -> None:
             coloured(job.status),
             job.epochs,
             f"{job.images:,}",
-            duration(cost.seconds),
+            f"{duration(cost.seconds)} (inferred)" if cost.inferred else duration(cost.seconds),
             _size(cost.bytes),
         )
     print_rich(
         made,
         f"{len(left)} of {len(jobs)} runs left, about {duration(found.seconds)} with "
-        f"{declared.resources.at_a_time} at a time (the start of a worker takes {duration(found.start)} of it); "
-        f"about {_size(found.bytes)} of disk, checkpoints and the data set's copy included",
+        f"{declared.resources.at_a_time} at a time; about {_size(found.bytes)} of disk, checkpoints and the data set's "
+        "copy included",
+        *([_rehearsed(found)] if left else []),
     )
+
+
+def _rehearsed(found: Estimate) -> str:
+    """How much was tried for an estimate."""
+    tried = f"rehearsed for {found.took:.1f} s: {found.tried} of {found.kinds} kinds of run, {found.batches} batches"
+    if not found.tried:
+        return f"{tried}. Not even a few batches were through by then, so that no time is told"
+    tried += f", {100 * found.share:.2g} % of an evaluation or more"
+    others = found.kinds - found.tried
+    return f"{tried}. Inferred from these by floating-point operations: {others}" if others else tried
 
 
 class _Board:

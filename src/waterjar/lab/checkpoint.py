@@ -1,15 +1,24 @@
-"""Checkpoints of a training: written whole or not at all, read without running code, and only by their own run."""
+"""Checkpoints of a training: written whole or not at all, read without running code, and only by their own run.
+
+| file | what is in it |
+|---|---|
+| last.pt | where the training stands; it goes when the run is complete |
+| task_<name>.pt | the same at the end of a task, before the next one has begun; `Keep` says whether they are written |
+| best.pt | the weights with the best validation accuracy, for `torch.load` |
+
+All but the last begin with the SHA-256 of what follows, in hexadecimal; `load` reads each of them.
+"""
 
 from __future__ import annotations
 
 import io
 import pickle
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -21,6 +30,8 @@ from waterjar.run.store import sha256
 
 LAST = "last.pt"
 BEST = "best.pt"
+Keep = Literal["task", "best", "none"]
+"""What stays of a complete run: the state after each task and the best weights, the best weights alone, or nothing."""
 _DIGEST = 64
 _TYPES = {
     "int": (int,),
@@ -88,12 +99,30 @@ def understood(path: Path) -> Iterator[None]:
         raise WaterjarError(f"checkpoint {path} cannot be read ({why}): remove it to start the run anew") from error
 
 
+def of_task(tasks: Sequence[str], place: int) -> str:
+    """The file of the state at the end of a task; of one that is trained again, with the number of its visit.
+
+    >>> of_task(["t1", "t2", "t1"], 0), of_task(["t1", "t2", "t1"], 2)
+    ('task_t1.pt', 'task_t1_1.pt')
+    """
+    visit = list(tasks[:place]).count(tasks[place])
+    return f"task_{tasks[place]}_{visit}.pt" if visit else f"task_{tasks[place]}.pt"
+
+
 def save(folder: Path, name: str, run_id: str, content: dict[str, Any]) -> None:
     """Write a checkpoint atomically."""
     buffer = io.BytesIO()
-    torch.save({"run_id": run_id, **content}, buffer)
+    torch.save({"run_id": run_id, **_to_cpu(content)}, buffer)
     data = buffer.getvalue()
-    write_file(folder / name, sha256(data).encode() + data if name == LAST else data)
+    write_file(folder / name, data if name == BEST else sha256(data).encode() + data)
+
+
+def _to_cpu(state: Any) -> Any:
+    if isinstance(state, Tensor):
+        return state.cpu()
+    if isinstance(state, dict):
+        return {key: _to_cpu(value) for key, value in state.items()}
+    return [_to_cpu(value) for value in state] if isinstance(state, list) else state
 
 
 def load(folder: Path, name: str, run_id: str) -> dict[str, Any] | None:
@@ -104,7 +133,7 @@ def load(folder: Path, name: str, run_id: str) -> dict[str, Any] | None:
     with understood(path), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch's remarks on files that it is about to refuse
         data = path.read_bytes()
-        if name == LAST:  # one flipped bit would train on, and be sealed
+        if name != BEST:  # one flipped bit would train on, and be sealed
             digest, data = data[:_DIGEST], data[_DIGEST:]
             if sha256(data).encode() != digest:
                 raise ValueError("its checksum does not hold")

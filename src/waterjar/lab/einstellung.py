@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from waterjar.lab import checkpoint, learners, loop, networks
-from waterjar.lab.checkpoint import BEST, Progress
+from waterjar.lab import learners, loop, networks
+from waterjar.lab.checkpoint import Keep, Progress
 from waterjar.lab.config import RunConfig, resolve_device
 from waterjar.lab.data import ImageData, channel_statistics
 from waterjar.lab.evaluation import EVAL_SETS, Normalisation, Tally, evaluate, evaluation_sizes, performance
@@ -31,17 +31,16 @@ def run_id_of(config: RunConfig, fingerprint: str) -> str:
 
 
 class Einstellung:
-    """One run of it, as an `Experiment` of the loop. `checkpoints` is where the best weights are kept."""
+    """One run of it, as an `Experiment` of the loop."""
 
     epochs_a_step = 1
     asks_often = True
 
-    def __init__(self, config: RunConfig, data: ImageData, *, device: str, checkpoints: Path) -> None:
+    def __init__(self, config: RunConfig, data: ImageData, *, device: str) -> None:
         self.config = config
         self.tasks = arrange(data, config)
         self.phases = phases(self.tasks, config)
         self._device = device
-        self._folder = checkpoints
         rows = np.concatenate([self.tasks.train_rows[task] for task in TASKS])
         mean, std = channel_statistics(data.train_images, rows)
         self.scale = Normalisation(torch.tensor(mean), torch.tensor([value or 1.0 for value in std]))
@@ -143,26 +142,25 @@ class Einstellung:
     def _bounds(self, at: Progress) -> list[tuple[int, int]]:
         return batch_bounds(len(self.phases[at.phase].rows), self.config.training.batch_size)
 
-    def snapshot(self, at: Progress) -> dict[str, Any] | None:
-        """Features and weights, and logits of examples."""
-        snapshot = self.snapshots.take(self.learner.network, at.epoch) or {}
-        snapshot |= outputs_of(self._tallies, self.config.recording, at.epoch)
-        return snapshot or None
+    def is_due(self, at: Progress) -> bool:
+        """Every so many epochs, if anything of a snapshot is wanted."""
+        wanted = self.config.recording
+        return bool(wanted.features or wanted.weights or wanted.outputs) and not at.epoch % wanted.every
 
-    def recorded(self, at: Progress) -> None:
-        """Keep the weights with the highest T2 validation accuracy; the first of equals."""
+    def snapshot(self, at: Progress) -> dict[str, Any]:
+        """Features and weights, and logits of examples."""
+        return self.snapshots.take(self.learner.network) | outputs_of(self._tallies, self.config.recording)
+
+    def score(self, at: Progress) -> float | None:
+        """The T2 validation accuracy."""
         tally = self._tallies["t2_validation"]
         if not at.epoch or self.phases[at.phase].name not in ("t2", JOINT) or tally.broken:
-            return
-        accuracy = float(tally.right.sum() / tally.count.sum())
-        if accuracy > at.best:
-            at.best, at.best_step = accuracy, at.step
-            weights = {key: value.cpu() for key, value in self.learner.network.state_dict().items()}
-            checkpoint.save(self._folder, BEST, self._run_id, {"step": at.step, "network": weights})
+            return None
+        return float(tally.right.sum() / tally.count.sum())
 
-    @property
-    def _run_id(self) -> str:
-        return run_id_of(self.config, self.tasks.data.fingerprint)
+    def weights(self) -> dict[str, torch.Tensor]:
+        """The network's."""
+        return self.learner.network.state_dict()
 
     def usage(self, at: Progress) -> Usage:
         """Images of the phase, and with them what was replayed."""
@@ -207,6 +205,7 @@ def train(
     checkpoints: Path,
     device: str = "auto",
     checkpoint_seconds: float = 60.0,
+    keep: Keep = "best",
 ) -> Path:
     """Train a run to its end and seal it at `path`, from its last checkpoint if it was begun before.
 
@@ -214,10 +213,11 @@ def train(
     """
     target = resolve_device(device)  # type: ignore[arg-type]
     return loop.train(
-        lambda _: Einstellung(config, data, device=target, checkpoints=checkpoints),
+        lambda _: Einstellung(config, data, device=target),
         path,
         run_id=run_id_of(config, data.fingerprint),
         checkpoints=checkpoints,
         device=target,
         checkpoint_seconds=checkpoint_seconds,
+        keep=keep,
     )

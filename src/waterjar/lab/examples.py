@@ -72,10 +72,9 @@ def examples_of(tallies: Mapping[str, Tally], wanted: Recording) -> dict[str, An
     return judge_examples(logits, {name: np.concatenate(tallies[name].labels)[None] for name in logits})
 
 
-def outputs_of(tallies: Mapping[str, Tally], wanted: Recording, epoch: int) -> dict[str, Any]:
-    """What a snapshot has of the logits of all examples; nothing where none are wanted, or none are due."""
-    due = wanted.outputs and not epoch % wanted.every
-    return {"outputs": {"logits": _logits(tallies)}} if due else {}
+def outputs_of(tallies: Mapping[str, Tally], wanted: Recording) -> dict[str, Any]:
+    """What a snapshot has of the logits of all examples; nothing where none are wanted."""
+    return {"outputs": {"logits": _logits(tallies)}} if wanted.outputs else {}
 
 
 def _logits(tallies: Mapping[str, Tally]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import checkpoint, stopping
-from waterjar.lab.checkpoint import LAST, Progress
+from waterjar.lab.checkpoint import BEST, LAST, Keep, Progress
 from waterjar.lab.memory import PeakMemory
 from waterjar.run.provenance import using_parts
 from waterjar.run.reader import open_run
@@ -100,12 +100,20 @@ class Experiment(Protocol):
         """What a step records: at epoch 0 of the network before the phase, else after an epoch."""
         ...
 
-    def snapshot(self, at: Progress) -> dict[str, Any] | None:
-        """The snapshot of a step that was just evaluated, if one is due."""
+    def is_due(self, at: Progress) -> bool:
+        """Whether a step has a snapshot."""
         ...
 
-    def recorded(self, at: Progress) -> None:
-        """Do what is left to do once a step stands in the run."""
+    def snapshot(self, at: Progress) -> dict[str, Any]:
+        """The snapshot of a step that was just evaluated."""
+        ...
+
+    def score(self, at: Progress) -> float | None:
+        """By which accuracy of the step just evaluated the best weights are chosen; None where there is none."""
+        ...
+
+    def weights(self) -> dict[str, Tensor]:
+        """Those of the learner as they are now, for whoever wants to use the best ones."""
         ...
 
     def usage(self, at: Progress) -> Usage:
@@ -137,13 +145,22 @@ class Loop:
     """One training under way. `train` below is the way in."""
 
     def __init__(
-        self, experiment: Experiment, *, run_id: str, device: str, folder: Path, every: float, memory: PeakMemory
+        self,
+        experiment: Experiment,
+        *,
+        run_id: str,
+        device: str,
+        folder: Path,
+        every: float,
+        keep: Keep,
+        memory: PeakMemory,
     ) -> None:
         self._experiment = experiment
         self._run_id = run_id
         self._device = device
         self._folder = folder
         self._every = every
+        self._keep = keep
         self._memory = memory
         self._at = Progress()
         self._chunk = 1
@@ -171,6 +188,8 @@ class Loop:
             while self._at.epoch < phase.epochs:
                 self._train_some(recorder, phase)
             self._at = dataclasses.replace(self._at, phase=self._at.phase + 1, begun=False, epoch=0)
+            if self._keep == "task":
+                self._save(recorder, checkpoint.of_task([phase.name for phase in phases], self._at.phase - 1))
         steps = sum(1 + phase.epochs // self._experiment.epochs_a_step for phase in phases)
         if recorder.last_step != steps - 1:
             raise WaterjarError(
@@ -202,9 +221,14 @@ class Loop:
         at = self._at
         values = self._experiment.evaluated(at)
         values["resources"] = self._resources()
-        snapshot = self._experiment.snapshot(at)
+        snapshot = self._experiment.snapshot(at) if self._experiment.is_due(at) else None
         at.step = recorder.log(train_task=phase.name, epoch=at.epoch, snapshot=snapshot, **values)
-        self._experiment.recorded(at)
+        score = self._experiment.score(at)
+        if score is not None and score > at.best:  # the first of equals
+            at.best, at.best_step = score, at.step
+            if self._keep != "none":
+                best = {"step": at.step, "network": self._experiment.weights()}
+                checkpoint.save(self._folder, BEST, self._run_id, best)
 
     def _resources(self) -> dict[str, float | Missing]:
         """Seconds and memory of all that goes on; images, buffer and flops of the learner, without its companions."""
@@ -231,22 +255,18 @@ class Loop:
     def _save_if_due(self, recorder: Recorder) -> None:
         if time.monotonic() - self._saved_at < self._every and not stopping.requested():
             return
-        recorder.sync()  # a checkpoint may not reach the disk before the step that it stands behind
         self._saved_at = time.monotonic()
-        self._at.seconds = self._saved_at - self._step_began
+        self._save(recorder, LAST)
+        stopping.stop_if_requested()
+
+    def _save(self, recorder: Recorder, name: str) -> None:
+        """All that it takes to go on from here."""
+        recorder.sync()  # a checkpoint may not reach the disk before the step that it stands behind
+        self._at.seconds = time.monotonic() - self._step_began
         self._at.peak_memory, self._at.peak_device_memory = self._peak_memory(), self._peak_device_memory()
         position = {f.name: getattr(self._at, f.name) for f in dataclasses.fields(Progress)}
         content = {"position": position, "experiment": self._experiment.state()}
-        checkpoint.save(self._folder, LAST, self._run_id, _to_cpu(content))
-        stopping.stop_if_requested()
-
-
-def _to_cpu(state: Any) -> Any:
-    if isinstance(state, Tensor):
-        return state.cpu()
-    if isinstance(state, dict):
-        return {key: _to_cpu(value) for key, value in state.items()}
-    return [_to_cpu(value) for value in state] if isinstance(state, list) else state
+        checkpoint.save(self._folder, name, self._run_id, content)
 
 
 def train(
@@ -257,11 +277,13 @@ def train(
     checkpoints: Path,
     device: str,
     checkpoint_seconds: float = 60.0,
+    keep: Keep = "best",
 ) -> Path:
     """Train a run to its end and seal it at `path`, from its last checkpoint if it was begun before.
 
     A sealed run is left alone. `make` gives the experiment, and is told whether the run was begun; it is not called for
-    a sealed one. The caller's random generators are not touched.
+    a sealed one. `keep` says what stays in `checkpoints` once the run is complete: the best weights; beside them the
+    state after each task; or nothing. The caller's random generators are not touched.
     """
     mend(path)
     if is_sealed(path):
@@ -277,8 +299,8 @@ def train(
         found = None
     experiment = make(begun)
     try:
-        every = checkpoint_seconds
-        loop = Loop(experiment, run_id=run_id, device=device, folder=checkpoints, every=every, memory=memory)
+        every, how = checkpoint_seconds, {"run_id": run_id, "device": device, "folder": checkpoints}
+        loop = Loop(experiment, **how, every=every, keep=keep, memory=memory)
         last = loop.resume(found)
         if begun:
             _check_that_run_is_not_older(path, checkpoints / LAST, last)

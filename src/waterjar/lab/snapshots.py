@@ -18,7 +18,7 @@ from waterjar.run.recorder import Recorder
 
 
 class Snapshots:
-    """Which images are probed, and when."""
+    """Which images are probed, and what is kept of them."""
 
     def __init__(self, tasks: TwoTasks, config: RunConfig, scale: Normalisation, device: str) -> None:
         self._tasks = tasks
@@ -58,10 +58,8 @@ class Snapshots:
                 region=np.stack(boxes)[None],
             )
 
-    def take(self, network: Network, epoch: int) -> dict[str, Any] | None:
-        """The snapshot of an epoch, if one is due."""
-        if epoch % self._wanted.every or not (self._wanted.features or self._wanted.weights):
-            return None
+    def take(self, network: Network) -> dict[str, Any]:
+        """What is wanted of the network as it is now."""
         found: dict[str, Any] = {}
         if self._wanted.weights:
             found["weights"] = network.state_dict()

@@ -215,7 +215,7 @@ class Shelf:
             return Behind([f"{at}: {unknown(self.what, name, name, self.names())}"])
 
 
-_KIND = ("HEADLINE", "declare", "expand", "plan", "check", "train", "pace_key", "headline", "rehearse", "cost")
+_KIND = ("HEADLINE", "declare", "expand", "plan", "check", "experiment", "pace_key", "headline")
 SHELVES: dict[str, Shelf] = {
     shelf.name: shelf
     for shelf in (

@@ -19,7 +19,7 @@ from lab.binary.tiny_binary import ALL_OPTIONS, tiny
 from waterjar.diagnose import continual, geometry, plasticity
 from waterjar.errors import WaterjarError
 from waterjar.lab import checkpoint, data
-from waterjar.lab.binary import BinaryConfig, draw_tasks, engines, estimate_size, run_id_of, train_binary, workers
+from waterjar.lab.binary import BinaryConfig, draw_tasks, engines, run_id_of, train_binary, workers
 from waterjar.lab.binary.engines import LocalEngine
 from waterjar.lab.binary.learner import first_network
 from waterjar.lab.binary.repeat_group import RepeatGroup
@@ -339,7 +339,7 @@ def test_going_on_with_another_engine(tmp_path: Path, glyphs: ImageData) -> None
     interrupted(tmp_path, config, glyphs, "loop")
     with pytest.raises(WaterjarError, match="belongs to run .*: remove it to start the run anew"):
         trained(tmp_path, config, glyphs, "vmap")
-    found = trained(tmp_path, config, glyphs, "processes", workers=1)
+    found = trained(tmp_path, config, glyphs, "processes", workers=2)
     assert found.attributes["seal"]["content"] == expected.attributes["seal"]["content"]
 
 
@@ -467,27 +467,6 @@ def test_what_a_worker_answers(tmp_path: Path, glyphs: ImageData) -> None:
         thread.join(60)
     finally:
         torch.set_num_threads(threads)
-
-
-def test_size_on_disk(tmp_path: Path, glyphs: ImageData) -> None:
-    config = tiny(
-        network_settings={"hidden": [128, 64]},
-        repeats=3,
-        recording={"features": ["hidden1"], "weights": True, "samples": 12},
-    )
-    told = estimate_size(config, glyphs)
-    run = trained(tmp_path, config, glyphs)
-    written = {
-        group: sum(file.stat().st_size for file in (run.path / group).rglob("*") if file.is_file())
-        for group in ("weights", "features")
-    }
-    assert 0.7 * told["weights"] < written["weights"] < 1.02 * told["weights"]
-    assert told["features"] == 9 * 3 * 3 * 12 * 128 * 4
-    assert 0.3 * told["features"] < written["features"] < 1.2 * told["features"]  # half of ReLUs are 0
-    assert told["performance"] == 9 * 3 * 3 * 2 * 8
-    assert told["total"] == sum(size for group, size in told.items() if group != "total")
-    nothing = estimate_size(tiny(recording={}, experts=False), glyphs)
-    assert nothing["weights"] == nothing["features"] == nothing["expert"] == 0
 
 
 def test_logits_that_are_not_finite_are_told_as_such(tmp_path: Path, glyphs: ImageData) -> None:

@@ -222,8 +222,7 @@ def test_runs_under_way_are_looked_at(tmp_path: Path) -> None:
         assert look(job).headline == 0.125
 
 
-def test_what_a_run_costs_is_scaled_up_from_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waterjar.lab.study.estimate.LocalPool", InThisProcess)
+def test_what_a_run_costs_is_scaled_up_from_a_part(tmp_path: Path) -> None:
     settings = {**GLYPHS, "train_per_class": 64}
     images = data.load("glyphs", **settings)
     found = {}
@@ -245,8 +244,7 @@ def test_what_a_run_costs_is_scaled_up_from_a_copy(tmp_path: Path, monkeypatch: 
     assert estimating.estimate(declared, jobs, images).seconds == 0.0
 
 
-def test_a_task_alone_can_be_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waterjar.lab.study.estimate.LocalPool", InThisProcess)
+def test_a_task_alone_can_be_estimated(tmp_path: Path) -> None:
     images = data.load("glyphs", **GLYPHS)
     declared = declaration(tasks={"number": 1, "classes": [2, 4]}, recording={"weights": False}, experts=False)
     jobs = study.plan(declared, tmp_path, images)

@@ -250,7 +250,7 @@ def test_a_sweep_is_every_combination() -> None:
         ({"max_parallel_jobs": 2, "resources": {"workers": 3}}, r"max_parallel_jobs is another .* \(2 and 3\)"),
         ({"max_parallel_jobs": 0}, r"'resources.workers' is 0"),
         ({"gpu_memory_limit": -1}, r"'resources.gpu_memory_limit' is -1"),
-        ({"checkpoint_frequency": "epoch"}, r"resources.checkpoint_frequency: name 'epoch' .* Known: 'task'"),
+        ({"checkpoint_frequency": "epoch"}, r"resources.checkpoint_frequency: name 'epoch' .* Known: 'task', 'best'"),
         ({"max_paralel_jobs": 2}, r"'max_paralel_jobs' is unknown"),
         ({"resources": {"gpu_memory": 2}}, r"did you mean 'resources.gpu_memory_limit'"),
         (

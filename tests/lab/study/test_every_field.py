@@ -180,7 +180,7 @@ STEERING = {
     "resources.executor.name": "executors/test_executors.py::test_the_one_that_is_declared_runs_the_study",
     "resources.executor.settings": "executors/test_executors.py::test_the_one_that_is_declared_runs_the_study",
     "resources.gpu_memory_limit": "test_remarks.py::test_runs_that_took_more_than_the_limit_are_named",
-    "resources.checkpoint_frequency": "test_remarks.py::test_words_that_are_not_acted_on_yet",
+    "resources.checkpoint_frequency": "test_every_field.py::test_resources_reach_the_training",
 }
 """Field that only steers how it is computed -> the test that it does."""
 
@@ -266,7 +266,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, An
                 path = folder / str(len(known))
                 resources = declaration.resources.model_dump(mode="json")
                 plain = config.model_dump(mode="json")
-                kinds.of(declaration.kind).train(plain, there, path, folder / f"{path.name}-c", resources)
+                planned = kinds.of(declaration.kind).plan(config, there, declaration.resources)
+                cache, beside = data.to_cache(there, folder / "data"), str(folder / f"{path.name}-c")
+                train_job(declaration.kind, plain, planned.run_id, str(path), str(cache), beside, resources)
                 known[key] = waterjar.open_run(path).attributes["seal"]["content"]
             found.append(known[key])
         return found
@@ -343,17 +345,25 @@ def test_a_shortcut_has_a_kind() -> None:
 
 def test_resources_reach_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    threads: list[int] = []
-    for module in ("waterjar.lab.einstellung.train", "waterjar.lab.binary.train_binary"):
-        monkeypatch.setattr(module, lambda *_, **how: seen.update(how) or threads.append(torch.get_num_threads()))
+    numbers: list[int] = []
+    monkeypatch.setattr(
+        "waterjar.lab.loop.train", lambda make, *_, **how: seen.update(how, made=make(False)) or note_threads()
+    )
+
+    def note_threads() -> None:
+        numbers.append(torch.get_num_threads())
+        seen["made"].close()
+
     cache = str(data.to_cache(data.load("glyphs", **GLYPHS), tmp_path / "data"))
     for kind, more in (("einstellung", {}), ("binary", {"engine": "vmap"})):
-        steering = {"device": "cpu", "checkpoint_seconds": 7.0, "threads": 2, **more}
-        declaration = declare({**BASE[kind], "resources": steering})
+        kept = {"checkpoint_seconds": 7.0, "checkpoint_frequency": "task"}
+        declaration = declare({**BASE[kind], "resources": {"device": "cpu", "threads": 2, **kept, **more}})
         config = expand(declaration)[0].model_dump(mode="json")
         resources = declaration.resources.model_dump(mode="json")
-        train_job(kind, config, str(tmp_path / kind), cache, str(tmp_path / "c"), resources)
-        assert {**seen, "threads": threads[-1]}.items() >= steering.items()
+        train_job(kind, config, "id", str(tmp_path / kind), cache, str(tmp_path / "c"), resources)
+        assert (seen["device"], seen["checkpoint_seconds"], seen["keep"]) == ("cpu", 7.0, "task")
+        assert seen["made"].recorder()["config"]["device"] == "cpu" and numbers[-1] == 2
+        assert seen["made"].recorder()["config"].get("engine") == more.get("engine")
 
 
 def test_workers_are_processes_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,12 +46,6 @@ def test_nothing_to_say() -> None:
 
 
 def test_words_that_are_not_acted_on_yet() -> None:
-    said = notes(declare({"kind": "einstellung", "checkpoint_frequency": "task"}))
-    assert said == [
-        'resources.checkpoint_frequency "task" is not acted on yet: checkpoints are written every 60 s '
-        "(resources.checkpoint_seconds)"
-    ]
-    assert notes(declare({"kind": "einstellung", "resources": {"checkpoint_frequency": "task"}})) == said
     said = notes(declare({"kind": "einstellung", "analysis": {"attention_analysis": True}}))
     assert said == ["analysis.attention_analysis is not acted on yet: attention cannot be recorded"]
 

@@ -10,14 +10,12 @@ from waterjar.lab.binary.class_tasks import ClassTasks, draw_tasks
 from waterjar.lab.binary.config import BinaryConfig, parse_config
 from waterjar.lab.binary.engines import ENGINES
 from waterjar.lab.binary.experiment import run_id_of, train_binary
-from waterjar.lab.binary.size import estimate_size
 
 __all__ = [
     "ENGINES",
     "BinaryConfig",
     "ClassTasks",
     "draw_tasks",
-    "estimate_size",
     "parse_config",
     "run_id_of",
     "train_binary",

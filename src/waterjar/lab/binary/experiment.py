@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab import loop, networks
-from waterjar.lab.binary.class_tasks import draw_tasks
+from waterjar.lab.binary.class_tasks import ClassTasks, draw_tasks
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.binary.engines import ENGINES, Engine, choose, is_stacked, start
 from waterjar.lab.binary.examples import describe_examples, examples_by_set
 from waterjar.lab.binary.learner import first_network
 from waterjar.lab.binary.probes import probe_labels, probe_rows
-from waterjar.lab.binary.size import kept_epochs
-from waterjar.lab.checkpoint import Progress
+from waterjar.lab.checkpoint import Keep, Progress
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData
 from waterjar.lab.loop import BACKWARD_COST, Phase, Usage
@@ -59,6 +58,25 @@ def _unhashed(stacked: bool) -> tuple[str, ...]:
     return () if stacked else ("engine",)
 
 
+def phases(tasks: ClassTasks, config: BinaryConfig) -> list[Phase]:
+    """The tasks, one after the other."""
+    batches = len(batch_bounds(tasks.n_train, config.training.batch_size, at_least=1))
+    return [Phase(name, config.training.epochs, batches) for name in tasks.names]
+
+
+def kept_epochs(config: BinaryConfig) -> list[int]:
+    """The epochs of a task at which features and weights are kept, of those at which it is evaluated.
+
+    >>> kept_epochs(BinaryConfig(data="x", repeats=1, tasks={"number": 1}, training={"epochs": 7},
+    ...     recording={"every": 3, "weights": True}))
+    [0, 3, 6, 7]
+    """
+    logged = range(0, config.training.epochs + 1, config.training.log_frequency)
+    if not (config.recording.features or config.recording.weights):
+        return []
+    return [epoch for k, epoch in enumerate(logged) if k % config.recording.every == 0 or epoch == logged[-1]]
+
+
 class BinaryTasks:
     """One run of it, as an `Experiment` of the loop."""
 
@@ -77,8 +95,7 @@ class BinaryTasks:
         self.config = config
         self.tasks = draw_tasks(data, config)
         self.epochs_a_step = config.training.log_frequency
-        batches = len(batch_bounds(self.tasks.n_train, config.training.batch_size, at_least=1))
-        self.phases = [Phase(name, config.training.epochs, batches) for name in self.tasks.names]
+        self.phases = phases(self.tasks, config)
         self._engine = engine
         self._named = {"device": device, "engine": engine_name}
         self._unhashed = unhashed
@@ -157,10 +174,12 @@ class BinaryTasks:
             values["train"]["learning_rate"] = np.full(len(self.config.repeat_seeds), rate)
         return values
 
-    def snapshot(self, at: Progress) -> dict[str, Any] | None:
-        """Weights and features, at the epochs that are kept."""
-        if at.epoch not in self._kept:
-            return None
+    def is_due(self, at: Progress) -> bool:
+        """At the epochs that are kept."""
+        return at.epoch in self._kept
+
+    def snapshot(self, at: Progress) -> dict[str, Any]:
+        """Weights and features."""
         found: dict[str, Any] = {}
         if self.config.recording.weights:
             found["weights"] = self._weights("current_weights")
@@ -168,8 +187,14 @@ class BinaryTasks:
             found["features"] = _stacked(self._engine.ask("features"))
         return found
 
-    def recorded(self, at: Progress) -> None:
-        """Nothing is left to do."""
+    def score(self, at: Progress) -> float | None:
+        """Nothing is held out to choose by."""
+        return None
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Those of all repeats, by name (repeat, ...)."""
+        found = _stacked(self._engine.ask("current_weights"))
+        return {name: torch.from_numpy(values) for name, values in found.items()}
 
     def _weights(self, which: str) -> dict[str, NDArray[Any]]:
         found = _stacked(self._engine.ask(which))
@@ -232,36 +257,51 @@ def train_binary(
     engine: str = "auto",
     workers: int | None = None,
     checkpoint_seconds: float = 60.0,
+    keep: Keep = "best",
 ) -> Path:
     """Train a run to its end and seal it at `path`, from its last checkpoint if it was begun before.
 
     A sealed run is left alone. Everything random hangs on the config; the caller's generators are not touched. Workers
     are those of `processes`: as many as there are cores, unless told.
     """
-    if engine not in ENGINES:
-        raise unknown_name("engine", engine, ENGINES)
-    target = resolve_device(device)  # type: ignore[arg-type]
+    target, how = resolve_device(device), {"engine": engine, "workers": workers, "scratch": checkpoints / "data"}  # type: ignore[arg-type]
     stacked = is_stacked(engine, len(config.repeat_seeds), target)
-
-    def made(begun: bool) -> BinaryTasks:
-        if begun and not stacked:
-            _check_that_it_was_not_stacked(path, engine)
-        chosen = choose(config, data, device=target, workers=workers) if engine == "auto" else engine
-        started = start(chosen, config, data, device=target, scratch=checkpoints / "data", workers=workers)
-        try:
-            return BinaryTasks(config, data, started, engine_name=chosen, device=target, unhashed=_unhashed(stacked))
-        except BaseException:
-            started.close()
-            raise
-
     return loop.train(
-        made,
+        lambda begun: assemble(config, data, device=target, **how, begun=path if begun else None),
         path,
         run_id=run_id_of(config, data.fingerprint, stacked=stacked),
         checkpoints=checkpoints,
         device=target,
         checkpoint_seconds=checkpoint_seconds,
+        keep=keep,
     )
+
+
+def assemble(
+    config: BinaryConfig,
+    data: ImageData,
+    *,
+    device: str,
+    engine: str,
+    workers: int | None,
+    scratch: Path,
+    begun: Path | None = None,
+) -> BinaryTasks:
+    """The experiment with its engine, for the run `begun`, if it was; `scratch` is where processes find the images."""
+    if engine not in ENGINES:
+        raise unknown_name("engine", engine, ENGINES)
+    stacked = is_stacked(engine, len(config.repeat_seeds), device)
+    if engine == "processes" and workers == 1:
+        engine = "loop"  # which has the same bits, and none to start
+    if begun is not None and not stacked:
+        _check_that_it_was_not_stacked(begun, engine)
+    chosen = choose(config, data, device=device, workers=workers) if engine == "auto" else engine
+    started = start(chosen, config, data, device=device, scratch=scratch, workers=workers)
+    try:
+        return BinaryTasks(config, data, started, engine_name=chosen, device=device, unhashed=_unhashed(stacked))
+    except BaseException:
+        started.close()
+        raise
 
 
 def _check_that_it_was_not_stacked(path: Path, engine: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from waterjar.errors import WaterjarError
+from waterjar.lab.loop import Phase
 from waterjar.run.root import read_root
 from waterjar.run.store import ROOT
 
@@ -23,10 +24,12 @@ class RunPlan:
     run_id: str
     images: int
     """Training images it will have seen at its end."""
-    epochs: int
-    """How many it trains."""
+    phases: tuple[Phase, ...]
+    """What it trains, in this order."""
     epochs_a_step: int = 1
     """Between two recorded steps."""
+    processes: int = 1
+    """How many its work is shared out to."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Job:
     @property
     def epochs(self) -> int:
         """How many epochs it trains."""
-        return self.plan.epochs
+        return sum(phase.epochs for phase in self.plan.phases)
 
     @property
     def status(self) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from waterjar.errors import WaterjarError
 from waterjar.lab import data as data_sets
+from waterjar.lab.checkpoint import Keep
 from waterjar.lab.config import Count, Device
 from waterjar.lab.study.executors import Choice
 from waterjar.run.faults import Behind
@@ -48,8 +49,9 @@ class Resources(BaseModel):
     """Where runs are computed: local, dask or slurm, with their settings; see `executors`."""
     gpu_memory_limit: Annotated[float, Field(gt=0.0)] | None = None
     """Megabytes (10^6 bytes) that a run may take on a CUDA device; see `notes` for what is told about it."""
-    checkpoint_frequency: Literal["task"] | None = None
-    """Accepted, and not acted on: checkpoints are written every `checkpoint_seconds`."""
+    checkpoint_frequency: Keep = "best"
+    """What is kept of a complete run beside its recording: `task`, the state after each task and the weights with the
+    best validation accuracy; `best`, these weights alone; `none`, nothing."""
 
     def steered(self, workers: int | None, executor: Choice) -> Resources:
         """The same on another executor, or with so many runs at a time, whoever said how many before."""

@@ -15,12 +15,6 @@ def notes(declaration: Declared, study: Study | None = None) -> list[str]:
     if study is not None:
         return [*_over_the_limit(declaration, study), *_other_versions(study)]
     found = _about_the_limit(declaration)
-    resources = declaration.resources
-    if resources.checkpoint_frequency is not None:
-        found.append(
-            f'resources.checkpoint_frequency "{resources.checkpoint_frequency}" is not acted on yet: checkpoints are '
-            f"written every {resources.checkpoint_seconds:g} s (resources.checkpoint_seconds)"
-        )
     if declaration.analysis.attention_analysis:
         found.append("analysis.attention_analysis is not acted on yet: attention cannot be recorded")
     return found

@@ -8,14 +8,16 @@ again (see `attempts`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from waterjar.errors import BusyError, WaterjarError
+from waterjar.lab import loop
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData, from_cache, load, to_cache
 from waterjar.lab.study import kinds
@@ -130,6 +132,7 @@ def _train(
             train_job,
             job.kind,
             job.config.model_dump(mode="json"),
+            job.run_id,
             str(job.path.absolute()),
             str(cache.absolute()),
             str(checkpoints_of(job.path).absolute()),
@@ -179,16 +182,35 @@ def _failed(failed: dict[str, str], asked: int, out: Path) -> WaterjarError:
 
 
 def train_job(
-    kind: str, config: dict[str, Any], path: str, cache: str, checkpoints: str, resources: dict[str, Any]
+    kind: str, config: dict[str, Any], run_id: str, path: str, cache: str, checkpoints: str, resources: dict[str, Any]
 ) -> str:
     """What a worker does: one run, from memory-mapped data, with its threads pinned."""
+    place, folder = Path(path), Path(checkpoints)
+    with using_parts({"kinds": [kind]}), threads(resources["threads"]):
+        known, data = kinds.of(kind), from_cache(cache)
+        illustrate = getattr(known, "illustrate", None)
+        if illustrate is not None:
+            illustrate(config, data, place.parent)
+        trained = loop.train(
+            lambda begun: known.experiment(config, data, resources, folder / "data", place if begun else None),
+            place,
+            run_id=run_id,
+            checkpoints=folder,
+            device=resolve_device(resources["device"]),
+            checkpoint_seconds=resources["checkpoint_seconds"],
+            keep=resources["checkpoint_frequency"],
+        )
+    return str(trained)
+
+
+@contextlib.contextmanager
+def threads(number: int) -> Iterator[None]:
+    """So many threads of torch, for as long as this lasts."""
     import torch  # noqa: PLC0415 - in the worker
 
     before = torch.get_num_threads()
-    torch.set_num_threads(resources["threads"])
+    torch.set_num_threads(number)
     try:
-        with using_parts({"kinds": [kind]}):
-            trained = kinds.of(kind).train(config, from_cache(cache), Path(path), Path(checkpoints), resources)
+        yield
     finally:
         torch.set_num_threads(before)
-    return str(trained)

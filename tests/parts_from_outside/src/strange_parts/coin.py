@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict
 
 import waterjar
 from waterjar.diagnose.analysis import Analysis
+from waterjar.lab.checkpoint import Progress
 from waterjar.lab.data import ImageData
-from waterjar.lab.study.job import Job, RunPlan
-from waterjar.lab.study.kinds import Cost, Run
+from waterjar.lab.loop import Phase, Usage
+from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.parts import Data, Resources
 from waterjar.run.faults import parse_settings
 from waterjar.run.identity import identify
@@ -53,30 +54,81 @@ def expand(declaration: Declaration, where: str = "study") -> list[Config]:
 def plan(config: Config, data: ImageData, resources: Resources) -> RunPlan:
     """A config over the data."""
     run_id = identify(_plain(config), [config.seed], data.fingerprint)[0]
-    return RunPlan(f"coin-{config.seed}", run_id, images=config.throws * len(data.train_labels), epochs=config.throws)
+    return RunPlan(f"coin-{config.seed}", run_id, config.throws * len(data.train_labels), _phases(config))
 
 
 def check(configs: Sequence[Config], data: ImageData) -> None:
     """There is nothing that could fail."""
 
 
-def train(
-    config: Mapping[str, Any], data: ImageData, path: Path, checkpoints: Path, resources: Mapping[str, Any]
-) -> Path:
-    """Throw it; a run that was stopped is thrown again from its beginning."""
-    given = Config.model_validate(dict(config))
-    throws = np.random.default_rng(given.seed).random((given.throws, len(data.test_labels))) < 0.5
-    with waterjar.Recorder(
-        path,
-        _plain(given),
-        seeds=[given.seed],
-        eval_sets={"heads": 0},
-        tasks=["coin"],
-        data_fingerprint=data.fingerprint,
-    ) as recorder:
-        for epoch, heads in enumerate(throws):
-            recorder.log(epoch=epoch, train_task="coin", performance={"accuracy": {"heads": heads.mean()}})
-    return path
+class Coin:
+    """One run: every epoch is a throw, for which chance alone is needed, and so nothing is kept between them."""
+
+    epochs_a_step = 1
+    asks_often = True
+
+    def __init__(self, config: Config, data: ImageData) -> None:
+        self.phases = _phases(config)
+        self._config = config
+        self._data = data
+        self._throws = np.random.default_rng(config.seed).random((config.throws + 1, len(data.test_labels))) < 0.5
+
+    def recorder(self) -> dict[str, Any]:
+        fingerprint, sizes = self._data.fingerprint, {"heads": len(self._data.test_labels)}
+        about = {"config": _plain(self._config), "seeds": [self._config.seed], "data_fingerprint": fingerprint}
+        return {**about, "eval_sets": {"heads": 0}, "eval_sizes": sizes, "tasks": ["coin"]}
+
+    def parts(self) -> Mapping[str, list[str]]:
+        return {"data": [self._config.data]}
+
+    def describe(self, recorder: waterjar.Recorder) -> None: ...
+
+    def begin(self, phase: int) -> None: ...
+
+    def train(self, at: Progress, stop: int) -> None: ...
+
+    def end(self, at: Progress) -> None: ...
+
+    def evaluated(self, at: Progress) -> dict[str, Any]:
+        return {"performance": {"accuracy": {"heads": self._throws[at.epoch].mean()}}}
+
+    def is_due(self, at: Progress) -> bool:
+        return False
+
+    def snapshot(self, at: Progress) -> dict[str, Any]:
+        return {}
+
+    def score(self, at: Progress) -> float | None:
+        return None
+
+    def weights(self) -> dict[str, Any]:
+        return {}
+
+    def usage(self, at: Progress) -> Usage:
+        return Usage(len(self._data.train_labels) if at.epoch else 0, 0, 0)
+
+    def finish(self, at: Progress, recorder: waterjar.Recorder) -> None: ...
+
+    def peak_memory(self) -> int:
+        return 0
+
+    def state(self) -> Any:
+        return {}
+
+    def load_state(self, state: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def experiment(
+    config: Mapping[str, Any],
+    data: ImageData,
+    resources: Mapping[str, Any],
+    scratch: Path,
+    begun: Path | None = None,
+) -> Coin:
+    """What is thrown."""
+    return Coin(Config.model_validate(dict(config)), data)
 
 
 def pace_key(config: Config) -> tuple[str, str]:
@@ -89,14 +141,8 @@ def headline(path: Path, root: Mapping[str, Any]) -> float | None:
     return None
 
 
-def rehearse(job: Job, data: ImageData, resources: Resources, run: Run, seconds: float) -> tuple[float, float]:
-    """A throw takes no time."""
-    return 0.001, 0.0
-
-
-def cost(job: Job, data: ImageData, tried: float) -> Cost:
-    """What is left of a run."""
-    return Cost(tried * job.epochs, bytes=20_000, temporary_bytes=0)
+def _phases(config: Config) -> tuple[Phase, ...]:
+    return (Phase("coin", config.throws, 1),)
 
 
 def _plain(config: Config) -> dict[str, Any]:

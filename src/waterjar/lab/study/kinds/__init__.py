@@ -1,24 +1,21 @@
 """Kinds of studies, one a folder: what can be declared, which runs that makes, how one is trained and what it costs.
 
-A new kind is a module here whose name is the kind, with the functions of `Kind`, and lab/templates/<kind>.yaml, the
+A new kind is a module here whose name is the kind, with the functions of `Kind`, among them the `Experiment` that the loop trains, and lab/templates/<kind>.yaml, the
 commented declaration that `waterjar new` writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from waterjar.diagnose.analysis import Analysis
 from waterjar.lab.data import ImageData
-from waterjar.lab.study.job import Job, RunPlan
+from waterjar.lab.loop import Experiment
+from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.parts import Data, Resources
 from waterjar.run.shelf import SHELVES
-
-Run = Callable[..., Any]
-"""Call a function in a worker process, and wait: run(function, *arguments)."""
 
 
 class Declared(Protocol):
@@ -53,21 +50,15 @@ class Declared(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What is left of one run."""
-
-    seconds: float
-    bytes: int
-    temporary_bytes: int
-    """More bytes, which it takes while it runs and gives back: its last checkpoint."""
-
-
 class Kind(Protocol):
-    """What a kind of study can do."""
+    """What a kind of study can do.
+
+    It may have more: `fitted(config, data)`, a config that asks for no more images than there are, so that its runs can
+    be rehearsed over a few; `illustrate(config, data, folder)`, which draws into the study's folder.
+    """
 
     HEADLINE: str
-    """What `shown` is, as the head of a column."""
+    """What `headline` is, as the head of a column."""
 
     def declare(self, content: Mapping[str, Any], where: str) -> Declared:
         """Validate a declaration and all its runs."""
@@ -85,10 +76,19 @@ class Kind(Protocol):
         """Build what the runs are made of, so that a fault shows before the first of them."""
         ...
 
-    def train(
-        self, config: Mapping[str, Any], data: ImageData, path: Path, checkpoints: Path, resources: Mapping[str, Any]
-    ) -> Path:
-        """Train a run to its end, from its last checkpoint if there is one."""
+    def experiment(
+        self,
+        config: Mapping[str, Any],
+        data: ImageData,
+        resources: Mapping[str, Any],
+        scratch: Path,
+        begun: Path | None = None,
+    ) -> Experiment:
+        """What is trained, from plain data; `begun` is its run, if it was begun before.
+
+        `scratch` is a folder for what other processes have to find. Where `resources` tell of as many workers as there
+        are cores, there are no other processes.
+        """
         ...
 
     def pace_key(self, config: Any) -> tuple[str, str]:
@@ -97,14 +97,6 @@ class Kind(Protocol):
 
     def headline(self, path: Path, root: Mapping[str, Any]) -> float | None:
         """An accuracy to watch a run by, from its last step."""
-        ...
-
-    def rehearse(self, job: Job, data: ImageData, resources: Resources, run: Run, seconds: float) -> tuple[Any, float]:
-        """Small copies of a run, really run for about so long: what they took, and how long warming up took."""
-        ...
-
-    def cost(self, job: Job, data: ImageData, tried: Any) -> Cost:
-        """What is left of a run, from what `rehearse` found."""
         ...
 
 

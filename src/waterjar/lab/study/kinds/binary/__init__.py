@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from waterjar.errors import unknown_name
 from waterjar.lab.binary import BinaryConfig, draw_tasks, run_id_of
-from waterjar.lab.binary.engines import is_stacked, processes_a_run
+from waterjar.lab.binary.engines import choose, is_stacked, processes_a_run
+from waterjar.lab.binary.experiment import BinaryTasks, assemble, phases
 from waterjar.lab.binary.learner import first_network, rule_of
 from waterjar.lab.binary.probes import probe_rows
 from waterjar.lab.config import resolve_device
@@ -17,25 +20,30 @@ from waterjar.lab.data import ImageData
 from waterjar.lab.learning.learner import try_options
 from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.kinds.binary.declaration import Declaration, Resources, declare, expand
-from waterjar.lab.study.kinds.binary.estimate import cost, rehearse
 from waterjar.run.root import read_array
 
-__all__ = ["Declaration", "cost", "declare", "expand", "rehearse"]
+__all__ = ["Declaration", "declare", "expand"]
 
 HEADLINE = "task in training"
 
 
 def plan(config: BinaryConfig, data: ImageData, resources: Resources) -> RunPlan:
     """A config over the data."""
-    training = config.training
-    stacked = is_stacked(resources.engine, len(config.repeat_seeds), resolve_device(resources.device))
-    epochs = config.tasks.number * training.epochs
+    device, repeats = resolve_device(resources.device), len(config.repeat_seeds)
+    stacked = is_stacked(resources.engine, repeats, device)
+    tasks = draw_tasks(data, config)
+    trained = phases(tasks, config)
+    shared = min(repeats, processes_a_run(resources.workers))
+    engine = resources.engine
+    if engine == "auto" and shared > 1:
+        engine = choose(config, data, device=device, workers=shared)
     return RunPlan(
         name=f"{config.method}-{config.network}",
         run_id=run_id_of(config, data.fingerprint, stacked=stacked),
-        images=epochs * draw_tasks(data, config).n_train * len(config.repeat_seeds),
-        epochs=epochs,
-        epochs_a_step=training.log_frequency,
+        images=sum(phase.epochs for phase in trained) * tasks.n_train * repeats,
+        phases=tuple(trained),
+        epochs_a_step=config.training.log_frequency,
+        processes=shared if engine == "processes" else 1,
     )
 
 
@@ -51,22 +59,35 @@ def check(configs: Sequence[BinaryConfig], data: ImageData) -> None:
         try_options(rule_of(config), network)
 
 
-def train(
-    config: Mapping[str, Any], data: ImageData, path: Path, checkpoints: Path, resources: Mapping[str, Any]
-) -> Path:
-    """Train a run to its end, from its last checkpoint if there is one."""
-    from waterjar.lab.binary import train_binary  # noqa: PLC0415 - in the worker
-
-    return train_binary(
+def experiment(
+    config: Mapping[str, Any],
+    data: ImageData,
+    resources: Mapping[str, Any],
+    scratch: Path,
+    begun: Path | None = None,
+) -> BinaryTasks:
+    """What is trained."""
+    return assemble(
         BinaryConfig.model_validate(dict(config)),
         data,
-        path,
-        checkpoints=checkpoints,
-        device=resources["device"],
+        device=resolve_device(resources["device"]),
         engine=resources["engine"],
         workers=processes_a_run(int(resources["workers"])),
-        checkpoint_seconds=resources["checkpoint_seconds"],
+        scratch=scratch,
+        begun=begun,
     )
+
+
+def fitted(config: BinaryConfig, data: ImageData) -> BinaryConfig:
+    """The same with as many images of a class, and samples of a task, as there are."""
+    asked, tasks, recording = config.tasks, {}, config.recording
+    for split, labels in (("train", data.train_labels), ("test", data.test_labels)):
+        there, wanted = int(np.unique(labels, return_counts=True)[1].min()), getattr(asked, f"{split}_per_class")
+        tasks[f"{split}_per_class"] = None if wanted is None else min(wanted, there)
+        if split == "test":
+            samples = min(recording.samples, asked.classes_per_task * min(wanted or there, there))
+            recording = recording.model_copy(update={"samples": samples})
+    return config.model_copy(update={"tasks": asked.model_copy(update=tasks), "recording": recording})
 
 
 def pace_key(config: BinaryConfig) -> tuple[str, str]:

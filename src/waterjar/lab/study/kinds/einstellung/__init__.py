@@ -12,19 +12,19 @@ import numpy as np
 from waterjar.errors import unknown_name
 from waterjar.lab import learners, networks
 from waterjar.lab.augmentation import epoch_parameters
-from waterjar.lab.config import RunConfig
+from waterjar.lab.config import RunConfig, resolve_device
 from waterjar.lab.data import ImageData
-from waterjar.lab.einstellung import run_id_of
+from waterjar.lab.einstellung import Einstellung, run_id_of
+from waterjar.lab.loop import Phase
 from waterjar.lab.scenarios import phases
 from waterjar.lab.shortcuts import random_region
 from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.kinds.einstellung.declaration import Declaration, declare, expand
-from waterjar.lab.study.kinds.einstellung.estimate import cost, rehearse
 from waterjar.lab.study.parts import Resources
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.run.root import read_array
 
-__all__ = ["Declaration", "cost", "declare", "expand", "rehearse"]
+__all__ = ["Declaration", "declare", "expand"]
 
 HEADLINE = "t2_validation"
 
@@ -36,7 +36,7 @@ def plan(config: RunConfig, data: ImageData, _resources: Resources) -> RunPlan:
         name=f"{config.scenario}-{config.learner_with_options}-{config.backbone}-{config.seed}",
         run_id=run_id_of(config, data.fingerprint),
         images=sum(phase.epochs * len(phase.rows) for phase in stretches),
-        epochs=sum(phase.epochs for phase in stretches),
+        phases=tuple(Phase(phase.name, phase.epochs, phase.batches) for phase in stretches),
     )
 
 
@@ -63,24 +63,24 @@ def check(configs: Sequence[RunConfig], data: ImageData) -> None:
             epoch_parameters(getattr(config.augmentation, task), 0, task, 0, one, image_size=data.image_size)
 
 
-def train(
-    config: Mapping[str, Any], data: ImageData, path: Path, checkpoints: Path, resources: Mapping[str, Any]
-) -> Path:
-    """Train a run to its end, from its last checkpoint if there is one."""
-    from waterjar.lab.einstellung import train as train_run  # noqa: PLC0415
+def experiment(
+    config: Mapping[str, Any],
+    data: ImageData,
+    resources: Mapping[str, Any],
+    scratch: Path,
+    begun: Path | None = None,
+) -> Einstellung:
+    """What is trained."""
+    return Einstellung(RunConfig.model_validate(dict(config)), data, device=resolve_device(resources["device"]))
+
+
+def illustrate(config: Mapping[str, Any], data: ImageData, folder: Path) -> None:
+    """Draw a few images as a network sees them, unless that was done."""
     from waterjar.lab.pictures import FOLDER, show_images  # noqa: PLC0415 - in the worker
 
-    settings = RunConfig.model_validate(dict(config))
-    if not (path.parent / FOLDER).exists():
-        show_images(arrange(data, settings), path.parent / FOLDER, settings.shortcut.mask)
-    return train_run(
-        settings,
-        data,
-        path,
-        checkpoints=checkpoints,
-        device=resources["device"],
-        checkpoint_seconds=resources["checkpoint_seconds"],
-    )
+    if not (folder / FOLDER).exists():
+        settings = RunConfig.model_validate(dict(config))
+        show_images(arrange(data, settings), folder / FOLDER, settings.shortcut.mask)
 
 
 def pace_key(config: RunConfig) -> tuple[str, str]:
