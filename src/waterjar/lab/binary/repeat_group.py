@@ -91,7 +91,7 @@ class RepeatGroup:
     def _plain_batches(self) -> Iterator[Batch]:
         """The task's images in the order of the data set."""
         for begin, end in self.bounds:
-            yield self._batch(np.broadcast_to(np.arange(begin, end), (len(self.members), end - begin)))
+            yield self._batch(np.tile(np.arange(begin, end), (len(self.members), 1)))
 
     def begin_task(self, task: int) -> None:
         """Fetch the task's images (those of the last one are freed), tell everybody, and make the expert."""

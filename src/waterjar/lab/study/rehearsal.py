@@ -168,7 +168,7 @@ class _Trial:
         train, phase = self._experiment.train, self._experiment.phases[at.phase]
         last = min(phase.batches, max(2, phase.batches - 1))  # the very last may be a smaller one
         timed, count, beside = 0.0, 0, list[float]()
-        while timed < min(_ENOUGH, self._left() / 3) and len(beside) < _EPOCHS or not beside:
+        while (timed < min(_ENOUGH, self._left() / 3) and len(beside) < _EPOCHS) or not beside:
             at.trace, at.epoch = None, len(beside)
             beside.append(_seconds(lambda: train(at, 1)))
             at.batch = 1
