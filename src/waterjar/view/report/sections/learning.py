@@ -150,9 +150,7 @@ def _ends(model: Model) -> list[Block]:
         "number of seeds. ↑ higher is better, ↓ lower."
     )
     if left:
-        caption += (
-            f" Shown are {len(found)} of {len(found) + left}; waterjar diagnose --only has all."
-        )
+        caption += f" Shown are {len(found)} of {len(found) + left}; waterjar diagnose --only has all."
     if tested:
         base = model.baseline
         caption += (
