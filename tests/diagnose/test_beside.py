@@ -57,7 +57,7 @@ def test_many_tasks_do_not_crowd_out_the_losses(tmp_path: Path) -> None:
     report = compose(model_of(waterjar.open_study(tmp_path / "s")))
     (table,) = [one for one in report.shown if isinstance(one, Table) and one.name == "ends"]
     assert table.frame["variable"].value_counts().to_dict() == {"accuracy": 24, "loss": 24}
-    assert "Shown are 48 of 56; waterjar diagnose" in table.caption
+    assert "Shown are 24 of 28; waterjar diagnose" in table.caption
 
 
 def test_who_names_the_families_gets_these_alone(folder: Path) -> None:

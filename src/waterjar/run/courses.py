@@ -34,11 +34,12 @@ class Course(NamedTuple):
     def words(self) -> str:
         """As a sentence has it: "4 epochs a task", "2, 4 and 4 epochs"."""
         told = [f"{n:g}" for n in self.epochs]
+        alike = f"{told[0]} epoch{'s' * (self.epochs[0] != 1)}"
         if len(told) > 1 and len(set(told)) == 1:
-            return f"{told[0]} epochs a task"
+            return f"{alike} a task"
         if len(told) > _FEW:
             return f"{min(self.epochs):g} to {max(self.epochs):g} epochs a task"
-        return f"{', '.join(told[:-1])} and {told[-1]} epochs" if len(told) > 1 else f"{told[0]} epochs"
+        return f"{', '.join(told[:-1])} and {told[-1]} epochs" if len(told) > 1 else alike
 
 
 def course_of(run: Run) -> Course | None:
@@ -81,5 +82,5 @@ def _sentence(courses: Mapping[str, Course | None], otherwise: str) -> str:
     others = "the others" if len(told) - len(odd) > 1 else next(run for run in told if run not in odd)
     parts = [f"{run} trained {told[run].words}" for run in odd[:_FEW]] + ["..."] * (len(odd) > _FEW)
     without = " and ".join(f'name != "{run}"' for run in odd[:_FEW])
-    usual_words = most.words.removesuffix(" epochs a task") if told[odd[-1]].words.endswith("a task") else most.words
+    usual_words = most.words.partition(" epoch")[0] if told[odd[-1]].words.endswith("a task") else most.words
     return f"{', '.join(parts)}, {others} {usual_words}. Of these alone it is measured with --where '{without}'"

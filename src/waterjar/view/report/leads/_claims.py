@@ -210,5 +210,6 @@ def _one(one: Difference, words: tuple[str, str, str], better: int, write: Write
         open_end = written(Mean("", one.mean, one.low, one.high, one.n), write)
         return f"Whether {name} {words[0]} {base} is not settled: the difference is {open_end} ({sure(one)})"
     verb = words[0] if one.sign == better else words[1]
-    ends = sorted((one.sign * one.low, one.sign * one.high))
-    return f"{name} {verb} {base}, by {written(Mean('', abs(one.mean), *ends, one.n), write)} ({sure(one)})"
+    low, high = sorted((one.sign * one.low, one.sign * one.high))
+    by = written(Mean("", abs(one.mean), low, high, one.n), write)
+    return f"{name} {verb} {base}, by {by} ({sure(one)})"

@@ -99,7 +99,7 @@ def _course(model: Model, family: str, metric: str, cell: str, one: xr.Dataset) 
 
 def ways(found: Sequence[Course], write: Callable[[float], str]) -> str:
     """From where to where each learner went; where all began alike, that is said once."""
-    begins = []
+    begins: list[str] = []
     for one in found:
         begin = f"from {write(one.begin.mean)}" + (f" at epoch {one.first_epoch:g}" if one.first_epoch else "")
         begins.append("" if begin in begins[:1] else begin)
