@@ -57,8 +57,8 @@ class Recorder:
     unhashed : more top-level config keys that do not change the numbers.
     numerics : version of the numbers that a config gives, part of the identity: raise it when the same config gives
         others than before.
-    resume : continue the run at `path` if there is one; it must be the same run. One that ended before its first step is
-        none: nothing stays of it, and after a kill the next one begins anew, with or without `resume`.
+    resume : continue the run at `path` if there is one; it must be the same run. One that ended before its first step
+        is none: nothing stays of it, and after a kill the next one begins anew, with or without `resume`.
     resume_at : the last step the caller's checkpoint contains (-1: none); later ones are dropped.
     provenance : record versions, commit and host class.
     summary : say on stderr, when the run is sealed, which families of metrics it can feed, and what would change it
@@ -329,7 +329,7 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Seal; after an exception mark the run as interrupted, to be resumed, or leave nothing where nothing is in it."""
+        """Seal; after an exception mark the run as interrupted, to be resumed; without a step, leave nothing."""
         if self._closed or os.getpid() != self._pid:
             return
         if error is None:

@@ -43,6 +43,7 @@ BUSY = "is being written by process"
 _PAUSE = 50
 """Waiting for the disk is followed by this many times as long without: 2 % of the time."""
 _AT_ONCE = 8
+_TRIES = 10
 
 
 LARGEST = 2**28
@@ -233,21 +234,24 @@ class LocalStore:
         the open file, so that reading or copying the run's folder does not lose it; a forked child (a data-loading
         worker may outlive its parent) closes its copy at once.
         """
-        while not self._lock_once():  # the one before removed it with its run, between our opening it and locking it
-            pass
+        for tries in range(_TRIES, 0, -1):  # the one before may remove it with its run, while we open it and lock it
+            if self._lock_once(may_be_gone=tries > 1):
+                return
 
-    def _lock_once(self) -> bool:
+    def _lock_once(self, *, may_be_gone: bool) -> bool:
         try:
             self._unsynced |= dict.fromkeys(make_folder(self._private, sync=False))
             handle = (self.path / _LOCK).open("a+")
         except (OSError, ValueError) as error:
-            if isinstance(error, FileNotFoundError) and not self._private.exists():
+            if isinstance(error, FileNotFoundError) and may_be_gone:
                 return False
             why = error.strerror if isinstance(error, OSError) else error
             raise WaterjarError(f"could not write to {self.path}: {why}") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(handle.fileno()).st_nlink == 0:
+                if not may_be_gone:
+                    raise BlockingIOError
                 handle.close()
                 return False
             handle.seek(0)

@@ -16,18 +16,21 @@ from waterjar.run.store import MANIFEST, OF_WRITER, PRIVATE, ROOT, ROOT_HASH, SY
 
 
 def is_unbegun(store: LocalStore) -> bool:
-    """Whether there is an open run without a step and without an event, of which nobody has said anything."""
+    """Whether there is an open run that never had a step or an event, and of which nobody has said anything.
+
+    One that was cut back to its beginning (`resume_at=-1`) has had some: its arrays that grow are there, without rows.
+    """
     try:
         root = read_root(store.path)
         private = [item.name for item in (store.path / PRIVATE).iterdir()]
     except (WaterjarError, OSError):  # whoever goes on with it is told what is wrong with it
         return False
     attributes, nodes = root["attributes"], root["consolidated_metadata"]["metadata"].values()
-    arrays = [node for node in nodes if node["node_type"] == "array" and node["dimension_names"]]
-    rows = any(node["shape"][0] for node in arrays if node["dimension_names"][0] in GROWING)
+    dims = [node["dimension_names"] for node in nodes if node["node_type"] == "array"]
+    grows = any(names[0] in GROWING for names in dims if names)
     is_open = attributes["status"] != "sealed" and attributes["waterjar_schema"] == SCHEMA_VERSION
     is_ours = all(name in OF_WRITER or name.startswith("draft-") for name in private)
-    return is_open and is_ours and attributes["progress"]["step"] == -1 and not rows
+    return is_open and is_ours and attributes["progress"]["step"] == -1 and not grows
 
 
 def clear(store: LocalStore) -> None:
