@@ -18,6 +18,7 @@ from torch import Tensor
 from waterjar.errors import WaterjarError
 from waterjar.lab import checkpoint, stopping
 from waterjar.lab.checkpoint import LAST, Progress
+from waterjar.lab.dead_networks import Signs, news
 from waterjar.lab.memory import PeakMemory
 from waterjar.run.provenance import using_parts
 from waterjar.run.reader import open_run
@@ -98,6 +99,10 @@ class Experiment(Protocol):
 
     def evaluated(self, at: Progress) -> dict[str, Any]:
         """What a step records: at epoch 0 of the network before the phase, else after an epoch."""
+        ...
+
+    def signs(self) -> Signs:
+        """Whether the network that was just evaluated is alive."""
         ...
 
     def snapshot(self, at: Progress) -> dict[str, Any] | None:
@@ -204,6 +209,8 @@ class Loop:
         values["resources"] = self._resources()
         snapshot = self._experiment.snapshot(at)
         at.step = recorder.log(train_task=phase.name, epoch=at.epoch, snapshot=snapshot, **values)
+        for notice in news(self._experiment.signs(), at.extra, f"epoch {at.epoch} of {phase.name}"):
+            recorder.event(**notice._asdict())
         self._experiment.recorded(at)
 
     def _resources(self) -> dict[str, float | Missing]:
