@@ -261,3 +261,22 @@ def test_show_tells_the_order_of_training(tmp_path: Path) -> None:
     assert "visits" not in run("show", tmp_path / "once")[1]
     assert re.search(r"visits\W+x, y, x, y", run("show", tmp_path / "again")[1])
     assert json.loads(run("show", tmp_path / "again", "--json")[1])["visits"] == ["x", "y", "x", "y"]
+
+
+def test_show_tells_what_happened(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "quiet", {}, eval_sets=["a"]) as recorder:
+        recorder.log(epoch=0, performance={"accuracy": 0.5})
+    with Recorder(tmp_path / "loud", {}, eval_sets=["a"], seeds=[7, 8]) as recorder:
+        recorder.log(epoch=0, performance={"accuracy": [[0.5, 0.5]]})
+        recorder.event("dead_network", "nobody [bold]answers[/]", level="warning", repeat=1)
+        for number in range(30):
+            recorder.event("count", f"event {number:02d}")
+    assert "events" not in run("show", tmp_path / "quiet")[1].replace("events_", "")
+    text = run("show", tmp_path / "loud")[1]
+    assert "event 29" in text and "event 10" in text and "event 09" not in text
+    events = json.loads(run("show", tmp_path / "loud", "--json")[1])["events"]
+    assert len(events) == 31
+    assert events[0] | {"time": 0.0} == {
+        "step": 0, "time": 0.0, "seed": 8, "level": "warning", "kind": "dead_network",
+        "message": "nobody [bold]answers[/]",
+    }  # fmt: skip

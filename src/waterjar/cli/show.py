@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from waterjar.run.reader import Run
 
 NAME = "show"
+_EVENTS = 20
+"""The last events are shown, so many of them; `--json` has all."""
 _BETTER = {"higher": "↑", "lower": "↓"}
 """Which way is better, beside the units."""
 
@@ -55,11 +57,16 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
     for one in feeds(run):
         fed += [f"  {one.family}: {'yes' if one.feeds else 'no'}"]
         fed += [f"    {line}" for line in lines_of(one, path, named=False)]
+    happened = table("events", ["step", "seed", "level", "kind", "message"])
+    for event in facts["events"][-_EVENTS:]:
+        row(happened, *("–" if value is None else value for key, value in event.items() if key != "time"))
     at_end = facts["performance"]
     last = table(f"performance at step {at_end['step']}", ["eval_set", *at_end["variables"]])
     for name, values in at_end["last"].items():
         row(last, name, *("–" if v is None else f"{v:.4f}" for v in values))
-    print_rich(head, arrays, *fed, "", *([last] if at_end["last"] else []))
+    print_rich(
+        head, arrays, *fed, "", *([happened] if facts["events"] else []), *([last] if at_end["last"] else [])
+    )  # fmt: skip
 
 
 def _annotations(run: Run) -> dict[str, str] | None:
@@ -73,6 +80,7 @@ def _annotations(run: Run) -> dict[str, str] | None:
 
 def _facts(run: Run) -> dict[str, Any]:
     from waterjar.diagnose.feeds import as_plain, feeds  # noqa: PLC0415
+    from waterjar.run.events import events_of  # noqa: PLC0415 - not for --help
 
     arrays = [
         {
@@ -97,6 +105,7 @@ def _facts(run: Run) -> dict[str, Any]:
         "annotations": _annotations(run),
         "feeds": as_plain(feeds(run)),
         "arrays": arrays,
+        "events": [event._asdict() for event in events_of(run)],
         "performance": _last_performance(run),
     }
 

@@ -68,6 +68,7 @@ class Progress:
     """The largest resident memory so far, in bytes."""
     peak_device_memory: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
+    """What the events of the run have told of dead networks, see `dead_networks.news`."""
 
 
 def position(folder: Path, content: dict[str, Any]) -> Progress:

@@ -13,6 +13,7 @@ from waterjar.lab import learners, loop, networks
 from waterjar.lab.checkpoint import Keep, Progress
 from waterjar.lab.config import RunConfig, resolve_device
 from waterjar.lab.data import ImageData, channel_statistics
+from waterjar.lab.dead_networks import Flags, Signs, answers_alike, without_gradient
 from waterjar.lab.evaluation import EVAL_SETS, Normalisation, Tally, evaluate, evaluation_sizes, performance
 from waterjar.lab.examples import describe_examples, examples_of, outputs_of, train_sets
 from waterjar.lab.loop import BACKWARD_COST, Usage
@@ -65,6 +66,7 @@ class Einstellung:
         self._train_sets = train_sets(self.tasks, config.recording)
         self._epoch: tuple[int, int, Epoch] | None = None
         self._tallies: dict[str, Tally] = {}
+        self._no_gradient: Flags | None = None
 
     def recorder(self) -> dict[str, Any]:
         """Its config, tasks and evaluation sets."""
@@ -121,7 +123,7 @@ class Einstellung:
 
     def evaluated(self, at: Progress) -> dict[str, Any]:
         """Accuracies and losses of all evaluation sets, and what the batches of the epoch told."""
-        self._tallies = self.evaluate()
+        self._tallies, self._no_gradient = self.evaluate(), None
         values: dict[str, Any] = {
             "performance": performance(self._tallies, list(EVAL_SETS), self.config.recording.class_accuracy),
             "examples": examples_of(self._tallies, self.config.recording),
@@ -130,14 +132,24 @@ class Einstellung:
             sizes = torch.tensor([stop - start for start, stop in self._bounds(at)], dtype=torch.float64)
             images = int(sizes.sum())
             loss, correct, norm = at.trace.cpu().double()
-            values["train"] = {
+            values["train"] = told = {
                 "loss": float(loss @ sizes) / images,
                 "accuracy": float(correct.sum()) / images,
                 "gradient_norm": float(norm.mean()),
                 "learning_rate": self.learner.learning_rate,
                 "patched_images": at.patched,
             }
+            self._no_gradient = without_gradient([told["gradient_norm"]], [told["accuracy"]])
         return values
+
+    def signs(self) -> Signs:
+        """Of all evaluation sets with images, and of all batches of the epoch."""
+        shown = {name: tally for name, tally in self._tallies.items() if tally.count.any()}
+        alike = {
+            name: answers_alike([tally.lowest], [tally.highest], int(tally.count.sum()))
+            for name, tally in shown.items()
+        }
+        return Signs(alike, self._no_gradient)
 
     def _bounds(self, at: Progress) -> list[tuple[int, int]]:
         return batch_bounds(len(self.phases[at.phase].rows), self.config.training.batch_size)

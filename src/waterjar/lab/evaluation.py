@@ -119,6 +119,9 @@ class Tally:
     logits: tuple[NDArray[np.float32], ...] = ()
     """(sample, class) of each batch, and its labels, where they are kept."""
     labels: tuple[Rows, ...] = ()
+    lowest: NDArray[np.float32] | float = np.inf
+    """(class,) of the logits."""
+    highest: NDArray[np.float32] | float = -np.inf
 
     def __add__(self, other: Tally) -> Tally:
         """The tally of both sets together."""
@@ -130,6 +133,8 @@ class Tally:
             self.broken + other.broken,
             self.logits + other.logits,
             self.labels + other.labels,
+            np.minimum(self.lowest, other.lowest),
+            np.maximum(self.highest, other.highest),
         )
 
 
@@ -205,6 +210,8 @@ def _tally(
             int((~torch.isfinite(logits)).any(1).sum()),
             (logits.numpy(),) if keep else (),
             (labels,) if keep else (),
+            logits.amin(0).numpy(),
+            logits.amax(0).numpy(),
         )
     return tally
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from waterjar.errors import WaterjarError
 from waterjar.lab import checkpoint, stopping
 from waterjar.lab.checkpoint import BEST, LAST, Keep, Progress
+from waterjar.lab.dead_networks import Signs, news
 from waterjar.lab.memory import PeakMemory
 from waterjar.run.provenance import using_parts
 from waterjar.run.reader import open_run
@@ -98,6 +99,10 @@ class Experiment(Protocol):
 
     def evaluated(self, at: Progress) -> dict[str, Any]:
         """What a step records: at epoch 0 of the network before the phase, else after an epoch."""
+        ...
+
+    def signs(self) -> Signs:
+        """Whether the network that was just evaluated is alive."""
         ...
 
     def is_due(self, at: Progress) -> bool:
@@ -223,6 +228,8 @@ class Loop:
         values["resources"] = self._resources()
         snapshot = self._experiment.snapshot(at) if self._experiment.is_due(at) else None
         at.step = recorder.log(train_task=phase.name, epoch=at.epoch, snapshot=snapshot, **values)
+        for notice in news(self._experiment.signs(), at.extra, f"epoch {at.epoch} of {phase.name}"):
+            recorder.event(**notice._asdict())
         score = self._experiment.score(at)
         if score is not None and score > at.best:  # the first of equals
             at.best, at.best_step = score, at.step

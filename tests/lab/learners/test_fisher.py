@@ -56,7 +56,8 @@ def test_the_variants_are_four_different_numbers():
     ("name", "options"),
     [
         ("mlp", {"hidden": (6,)}),
-        ("small_cnn", {"width": 2}),
+        ("small_cnn", {"width": 2, "norm": "none"}),
+        ("small_cnn", {"width": 4}),
         ("small_cnn", {"width": 2, "norm": "batch"}),
         ("resnet18", {"width": 2}),
         ("vit", {"dim": 8, "depth": 1, "heads": 2}),

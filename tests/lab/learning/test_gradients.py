@@ -25,6 +25,7 @@ NETWORKS: list[tuple[str, dict[str, Any]]] = [
     ("mlp", {"hidden": (6,), "layer_norm": True}),
     ("cnn", {"channels": (3, 4), "dense": (6, 5), "pool": 2}),
     ("cnn", {"channels": (3,), "dense": (6,), "pool": 3, "stride": 2, "layer_norm": True}),
+    ("small_cnn", {"width": 2, "norm": "none"}),
     ("small_cnn", {"width": 2}),
 ]
 
@@ -135,7 +136,7 @@ def test_reading(name: str, settings: dict[str, Any]) -> None:
 
 def test_what_is_a_chain() -> None:
     chains = [(is_chain(built(*one, 0), 1), is_chain(built(*one, 0), 2)) for one in NETWORKS]
-    assert chains == [(True, True), (False, False), (True, False), (False, False), (True, False)]
+    assert chains == [(True, True), (False, False), (True, False), (False, False), (True, False), (False, False)]
     odd = built("cnn", {"channels": (3,), "dense": (4,)}, 0)
     odd.conv1[1] = torch.nn.MaxPool2d(3, padding=1)
     assert not is_chain(odd, 1)

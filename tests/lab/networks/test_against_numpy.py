@@ -49,12 +49,23 @@ def convolve(x, weight, bias, stride):
     return out
 
 
-def test_small_cnn():
-    network, w = double("small_cnn", image_shape=(3, 9, 12), width=3)
+def group_norm(maps, groups, scale, shift):
+    """Over the channels of a group and all pixels of one image."""
+    parts = maps.reshape(len(maps), groups, -1)
+    normal = (parts - parts.mean(-1, keepdims=True)) / np.sqrt(parts.var(-1, keepdims=True) + 1e-5)
+    return normal.reshape(maps.shape) * scale[:, None, None] + shift[:, None, None]
+
+
+@pytest.mark.parametrize(("settings", "groups"), [({"norm": "none"}, None), ({}, {3: 1, 6: 2, 12: 4})])
+def test_small_cnn(settings, groups):
+    network, w = double("small_cnn", image_shape=(3, 9, 12), width=3, **settings)
     x = images(2, (3, 9, 12))
     z = x.numpy()
     for stage in ("conv1", "conv2", "conv3"):
-        z = np.maximum(convolve(z, w[f"{stage}.0.weight"], w[f"{stage}.0.bias"], 2), 0)
+        z = convolve(z, w[f"{stage}.0.weight"], w.get(f"{stage}.0.bias", np.zeros(1)), 2)
+        if groups is not None:  # eight groups, or as many as share the channels out
+            z = group_norm(z, groups[z.shape[1]], w[f"{stage}.1.weight"], w[f"{stage}.1.bias"])
+        z = np.maximum(z, 0)
     units = np.stack([[z[b, :, i, j] for i in range(2) for j in range(2)] for b in range(2)]).reshape(2, -1)
     assert units.shape == (2, 2 * 2 * 12)  # pixel after pixel
     np.testing.assert_allclose(

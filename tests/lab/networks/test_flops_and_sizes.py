@@ -34,7 +34,10 @@ def test_small_cnn_flops_by_hand():
     multiply_adds = 16 * 16 * 16 * 27 + 8 * 8 * 32 * 16 * 9 + 4 * 4 * 64 * 32 * 9 + 4 * 4 * 64 * 60
     network = networks.build("small_cnn", n_classes=60, seed=0)
     assert networks.flops(network) == 2 * multiply_adds
-    assert n_parameters(network) == (27 + 1) * 16 + (144 + 1) * 32 + (288 + 1) * 64 + (1024 + 1) * 60
+    assert n_parameters(network) == (27 + 2) * 16 + (144 + 2) * 32 + (288 + 2) * 64 + (1024 + 1) * 60
+    plain = networks.build("small_cnn", n_classes=60, seed=0, norm="none")
+    assert networks.flops(plain) == 2 * multiply_adds
+    assert n_parameters(plain) == (27 + 1) * 16 + (144 + 1) * 32 + (288 + 1) * 64 + (1024 + 1) * 60
 
 
 def test_vit_flops_by_hand():

@@ -169,6 +169,10 @@ def test_a_replaced_stage_is_the_one_that_runs():
         (lambda: networks.build("mlp", n_classes=2, image_shape=(3, 0, 8), seed=0), "at least one class"),
         (lambda: networks.build("vit", n_classes=2, image_shape=(3, 30, 32), seed=0), "do not tile images of 30x32"),
         (lambda: networks.build("vit", n_classes=2, seed=0, dim=10, heads=4), "multiple of heads"),
+        (
+            lambda: networks.build("small_cnn", n_classes=2, image_shape=(3, 8, 8), seed=0, width=2),
+            "of images of 8x8 conv3 has one pixel, and with width 2 one channel a group",
+        ),
         (lambda: small("mlp").forward_features(images(), ["hiden1"]), "did you mean 'hidden1'"),
         (lambda: small("mlp").forward_features(images(), readout="pool"), "did you mean 'pooled'"),
     ],

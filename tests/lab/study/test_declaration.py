@@ -126,8 +126,9 @@ def test_every_preset_says_what_is_read() -> None:
     ],
 )
 def test_runs_keep_the_identity_that_they_had(changes: dict[str, Any], expected: str) -> None:
-    """Identities as they were before presets brought their training."""
-    runs = expand(declare({"kind": "einstellung", "seeds": [1], **changes}))
+    """Identities as they were before presets brought their training, and before the network was normalised."""
+    usual = {"kind": "einstellung", "seeds": [1], "backbones": [{"name": "small_cnn", "settings": {"norm": "none"}}]}
+    runs = expand(declare({**usual, **changes}))
     assert [run_id_of(run, "data")[:16] for run in runs] == expected.split()
 
 

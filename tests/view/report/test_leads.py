@@ -403,3 +403,22 @@ def test_pictures_of_the_study_stand_in_the_page(tmp_path: Path) -> None:
     assert page.count("<img alt=") == 1 and "&lt;b&gt;cat" in page and "<svg onload" not in page
     assert "\\<b\\>cat" in render(report, {})
     assert "no seal covers" in page
+
+
+def test_dead_networks_are_told_with_their_seeds_and_their_end(tmp_path: Path) -> None:
+    for seed, back in ((1, False), (2, False), (3, True)):
+        with waterjar.Recorder(tmp_path / f"s{seed}", {"learner": "sgd"}, seeds=[seed], eval_sets=["a"]) as recorder:
+            recorder.log(epoch=0, performance={"accuracy": {"a": 0.5}})
+            recorder.event("dead_network", "nobody answers at epoch 0", level="warning", repeat=0)
+            recorder.log(epoch=1, performance={"accuracy": {"a": 0.5}})
+            if back:
+                recorder.event("network_alive_again", "somebody answers at epoch 1", repeat=0)
+            recorder.event("another", "nothing to do with it", level="error")
+    assert said(modelled(tmp_path))["dead"] == [
+        "In sgd, nobody answers at epoch 0 (seeds 1 and 2), and so to the end of its training.",
+        "In sgd, nobody answers at epoch 0 (seed 3), until somebody answers at epoch 1.",
+    ]
+
+
+def test_nobody_died_nothing_is_said(losses: Model) -> None:
+    assert "dead" not in said(losses)

@@ -21,6 +21,7 @@ from waterjar.lab.binary.probes import probe_labels, probe_rows
 from waterjar.lab.checkpoint import Keep, Progress
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData
+from waterjar.lab.dead_networks import Signs, without_gradient
 from waterjar.lab.loop import BACKWARD_COST, Phase, Usage
 from waterjar.lab.scenarios import batch_bounds
 from waterjar.run.identity import identify
@@ -105,6 +106,7 @@ class BinaryTasks:
                 raise unknown_name("recording.features: layer", layer, network.layer_names)
         self._flops = networks.flops(network)
         self._kept = kept_epochs(config)
+        self._signs = Signs()
 
     def recorder(self) -> dict[str, Any]:
         """Its config, tasks and test sets."""
@@ -158,6 +160,7 @@ class BinaryTasks:
     def evaluated(self, at: Progress) -> dict[str, Any]:
         """Accuracies and losses of everybody on all test sets, and what the batches since the last step told."""
         found = _joined(self._engine.ask("evaluate"))
+        self._signs = Signs(dict(zip(self.tasks.names, found.pop("alike"), strict=True)))
         examples = examples_by_set(found, self.tasks)
         task = self.tasks.names[at.phase]
         expert: dict[str, Any] = {
@@ -168,11 +171,16 @@ class BinaryTasks:
             loss, correct, reward = (at.trace[:, :3] / self._images_a_repeat).permute(1, 2, 0).numpy()
             norm = (at.trace[:, 3] / at.trace[:, 4]).T.numpy()
             values["train"] = dict(zip(_TRAIN, (loss[0], correct[0], reward[0], norm[0]), strict=True))
+            self._signs = Signs(self._signs.alike, without_gradient(norm[0], correct[0]))
             if expert:
                 expert |= {"train_accuracy": correct[1], "train_loss": loss[1]}
             rate = self.config.training.lr_features
             values["train"]["learning_rate"] = np.full(len(self.config.repeat_seeds), rate)
         return values
+
+    def signs(self) -> Signs:
+        """Of the learner on all test sets, and of the batches that tell the norm of their gradient."""
+        return self._signs
 
     def is_due(self, at: Progress) -> bool:
         """At the epochs that are kept."""

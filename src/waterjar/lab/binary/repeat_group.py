@@ -23,6 +23,7 @@ from waterjar.lab.binary.pixels import Pixels, statistics_of
 from waterjar.lab.binary.probes import probe_rows
 from waterjar.lab.counter_hash import epoch_order, hash_words, permutation
 from waterjar.lab.data import ImageData
+from waterjar.lab.dead_networks import answers_alike
 from waterjar.lab.learning.learner import Learner, StepResult
 from waterjar.lab.learning.options import Batch, Rows
 from waterjar.lab.scenarios import batch_bounds
@@ -159,8 +160,10 @@ class RepeatGroup:
             self._mixed = (turn, np.stack([permutation(count, "multitask", seed, turn) for seed in self._seeds]))
         return self._mixed[1]
 
-    def evaluate(self) -> dict[str, Floats]:
+    def evaluate(self) -> dict[str, NDArray[Any]]:
         """Name -> (task, repeat): accuracy and loss of every learner on every test set; of the expert (repeat,).
+
+        `alike` says of the learner whether it answers all images of a test set alike.
 
         Where examples are recorded also `examples/correct` and `examples/margin` of the learner (example, repeat): of
         all test sets, and of the train images that it is asked.
@@ -170,15 +173,19 @@ class RepeatGroup:
         shape = (len(self.members), self.config.tasks.number * self.tasks.n_test)
         right = {prefix: np.zeros(shape) for prefix in learners}
         losses = {prefix: np.zeros(shape) for prefix in learners}
+        answers = np.zeros((*shape, self.config.tasks.classes_per_task))
         judged: list[dict[str, NDArray[Any]]] = []
         for place, inputs, labels in self._chunks(0, self.config.tasks.number):
             for prefix, learner in learners.items():
                 logits = _logits(learner, inputs)
                 right[prefix][:, place] = _is_right(logits, labels)
                 losses[prefix][:, place] = _cross_entropy(logits, labels)
-                if self.config.recording.examples and learner is self.learner:
-                    judged.append(judge_some(logits, labels))
-        found: dict[str, Floats] = {}
+                if learner is self.learner:
+                    answers[:, place] = logits
+                    if self.config.recording.examples:
+                        judged.append(judge_some(logits, labels))
+        by_task = answers.reshape(len(self.members), self.config.tasks.number, self.tasks.n_test, -1)
+        found: dict[str, NDArray[Any]] = {"alike": answers_alike(by_task.min(2), by_task.max(2), self.tasks.n_test).T}
         for prefix in learners:
             for name, values in (("accuracy", right[prefix]), ("loss", losses[prefix])):
                 found[prefix + name] = values.reshape(len(self.members), -1, self.tasks.n_test).mean(2).T
