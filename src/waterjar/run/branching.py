@@ -25,7 +25,7 @@ def described(source: Run, at: str, arguments: Mapping[str, Any]) -> dict[str, A
     """The arguments of a recorder, for a run that goes off from a sealed one at a place that `at` names."""
     if source.root_hash is None:
         raise WaterjarError(f"{source.path} is {source.status}: expected a sealed run, which changes no more")
-    config = {**arguments["config"], KEY: {"at": at, "cell": source.attributes["cell_id"]}}
+    config = {**arguments["config"], KEY: f"{at} of {source.attributes['cell_id'][:8]}"}
     return {**arguments, "config": config, KEY: {"run_id": source.run_id, "root_hash": source.root_hash}}
 
 

@@ -127,7 +127,7 @@ def _changes(settings: Sequence[str], plain: Mapping[str, Any], able: Sequence[s
         if not sign:
             raise WaterjarError(f"--set {given}: expected a setting and its value, such as learner=derpp")
         if key.split(".")[0] not in plain:
-            raise unknown_name("--set: setting", key, [*able, *plain])
+            raise unknown_name("--set: setting", key, dict.fromkeys([*able, *plain]))
         if not any(key == one or key.startswith(f"{one}.") for one in able):
             raise WaterjarError(
                 f"--set {given} would make untrue what was trained before {at}: expected one of {', '.join(able)}"
