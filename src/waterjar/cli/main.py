@@ -13,6 +13,7 @@ import typer
 from waterjar._version import __version__
 from waterjar.cli import (
     annotate,
+    branch,
     compare,
     diagnose,
     doctor,
@@ -42,6 +43,7 @@ app = typer.Typer(
 for module in (
     new,
     run,
+    branch,
     ls,
     show,
     annotate,

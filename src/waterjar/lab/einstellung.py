@@ -22,7 +22,6 @@ from waterjar.lab.snapshots import Snapshots
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.run.identity import identify
 from waterjar.run.recorder import Recorder
-from waterjar.run.root import read_array, read_root
 from waterjar.run.schema import JOINT
 
 
@@ -182,7 +181,7 @@ class Einstellung:
     def finish(self, at: Progress, recorder: Recorder) -> None:
         """Note the step with the best weights."""
         if at.best_step >= 0:
-            _note_once(recorder, "best_validation", f"step {at.best_step}: accuracy {at.best!r}")
+            loop.note_once(recorder, "best_validation", f"step {at.best_step}: accuracy {at.best!r}")
 
     def peak_memory(self) -> int:
         """There are no other processes."""
@@ -198,15 +197,6 @@ class Einstellung:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def _note_once(recorder: Recorder, kind: str, message: str) -> None:
-    """Record an event, unless a session that was killed before it could seal the run has done so."""
-    nodes = read_root(recorder.path)["consolidated_metadata"]["metadata"]
-    keys = ("events/kind", "events/message")
-    columns = [read_array(recorder.path, key, nodes[key]).tolist() for key in keys if key in nodes]
-    if (kind, message) not in zip(*columns, strict=True):
-        recorder.event(kind, message)
 
 
 def train(

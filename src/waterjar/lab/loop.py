@@ -20,11 +20,13 @@ from waterjar.lab import checkpoint, stopping
 from waterjar.lab.checkpoint import BEST, LAST, Keep, Progress
 from waterjar.lab.dead_networks import Signs, news
 from waterjar.lab.memory import PeakMemory
+from waterjar.run.branching import copy_prefix
+from waterjar.run.coordinates import describe
 from waterjar.run.provenance import using_parts
-from waterjar.run.reader import open_run
+from waterjar.run.reader import Run, open_run
 from waterjar.run.recorder import Recorder
 from waterjar.run.resume import mend
-from waterjar.run.root import read_root
+from waterjar.run.root import read_array, read_root
 from waterjar.run.schema import Missing, missing
 from waterjar.run.store import ROOT
 
@@ -143,6 +145,23 @@ class Experiment(Protocol):
 
     def close(self) -> None:
         """Let go of whatever is held."""
+        ...
+
+
+class Branch(Protocol):
+    """Where a run goes off from another one."""
+
+    @property
+    def source(self) -> Run:
+        """The other one."""
+        ...
+
+    def described(self, experiment: Experiment) -> dict[str, Any]:
+        """The arguments of the recorder of the new one."""
+        ...
+
+    def content(self, experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
+        """The checkpoint that it begins with, and what is to be noted of it."""
         ...
 
 
@@ -285,12 +304,14 @@ def train(
     device: str,
     checkpoint_seconds: float = 60.0,
     keep: Keep = "best",
+    branch: Branch | None = None,
 ) -> Path:
     """Train a run to its end and seal it at `path`, from its last checkpoint if it was begun before.
 
     A sealed run is left alone. `make` gives the experiment, and is told whether the run was begun; it is not called for
     a sealed one. `keep` says what stays in `checkpoints` once the run is complete: the best weights; beside them the
-    state after each task; or nothing. The caller's random generators are not touched.
+    state after each task; or nothing. One with a `branch` goes on from there, and has what was recorded before it. The
+    caller's random generators are not touched.
     """
     mend(path)
     if is_sealed(path):
@@ -306,20 +327,30 @@ def train(
         found = None
     experiment = make(begun)
     try:
+        arguments, notes = experiment.recorder(), []
         every, how = checkpoint_seconds, {"run_id": run_id, "device": device, "folder": checkpoints}
         loop = Loop(experiment, **how, every=every, keep=keep, memory=memory)
+        if branch is not None:
+            arguments = branch.described(experiment)
+            if found is None:
+                found, notes = branch.content(experiment)
+            if not begun:
+                copy_prefix(branch.source, path, describe(**arguments))
+                begun = True
         last = loop.resume(found)
         if begun:
             _check_that_run_is_not_older(path, checkpoints / LAST, last)
         try:
             with using_parts(experiment.parts()):
-                recorder = Recorder(path, **experiment.recorder(), resume_at=last if begun else None, summary=False)
+                recorder = Recorder(path, **arguments, resume_at=last if begun else None, summary=False)
         except WaterjarError:
             if is_sealed(path):  # by another process, since we looked
                 return path
             raise
         with recorder:
             experiment.describe(recorder)
+            for note in notes:
+                note_once(recorder, "branch", note)
             with stopping.heeded():
                 loop.go(recorder)
     finally:
@@ -337,6 +368,15 @@ def _check_that_run_is_not_older(path: Path, file: Path, last: int) -> None:
             "or its end did not reach the disk before a power cut. Put the newer copy back, or delete the checkpoint "
             f"(rm '{file}'): the same command then trains the run from its beginning"
         )
+
+
+def note_once(recorder: Recorder, kind: str, message: str) -> None:
+    """Record an event, unless a session that was killed since has done so."""
+    nodes = read_root(recorder.path)["consolidated_metadata"]["metadata"]
+    keys = ("events/kind", "events/message")
+    columns = [read_array(recorder.path, key, nodes[key]).tolist() for key in keys if key in nodes]
+    if (kind, message) not in zip(*columns, strict=True):
+        recorder.event(kind, message)
 
 
 def is_sealed(path: Path) -> bool:

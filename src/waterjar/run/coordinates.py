@@ -22,17 +22,18 @@ Progress = dict[str, Any]
 
 def describe(
     config: object,
-    seeds: Sequence[int] | None,
-    eval_sets: Sequence[str] | Mapping[str, int | str],
-    tasks: Sequence[str] | int,
-    classes: Sequence[str] | None,
-    probe_sets: Sequence[str] | None,
-    data_fingerprint: str | None,
-    unhashed: Sequence[str],
+    seeds: Sequence[int] | None = None,
+    eval_sets: Sequence[str] | Mapping[str, int | str] = (),
+    tasks: Sequence[str] | int = 1,
+    classes: Sequence[str] | None = None,
+    probe_sets: Sequence[str] | None = None,
+    data_fingerprint: str | None = None,
+    unhashed: Sequence[str] = (),
     eval_sizes: Mapping[str, int] | None = None,
     labels: Mapping[str, Sequence[str]] | None = None,
     variables: Mapping[str, Variable] | None = None,
     numerics: int = NUMERICS_VERSION,
+    branch: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Check what a recorder is opened with, and reduce it to the plain data that stands in the run's root."""
     settings = {} if config is None else plain(config)
@@ -50,7 +51,9 @@ def describe(
     for name in probes:
         if name not in sets:
             raise unknown_name("probe_sets: eval_set", name, sets)
-    run_id, cell_id = identify(settings, numbers, data_fingerprint, left_out, whole("numerics", numerics))
+    run_id, cell_id = identify(
+        settings, numbers, data_fingerprint, left_out, whole("numerics", numerics), branch=branch
+    )
     return {
         "run_id": run_id,
         "cell_id": cell_id,
@@ -64,6 +67,7 @@ def describe(
         "probe_sets": probes,
         "classes": None if classes is None else names_of("classes", classes),
         **({} if labels is None else {"labels": _labels(labels, variables or {})}),
+        **({} if branch is None else {"branch": dict(branch)}),
     }
 
 

@@ -74,8 +74,9 @@ def identify(
     data_fingerprint: str | None,
     unhashed: Sequence[str] = (),
     numerics: object = NUMERICS_VERSION,
+    branch: Mapping[str, str] | None = None,
 ) -> tuple[str, str]:
-    """Return (run_id, cell_id). Runs of a cell differ in nothing but their seeds.
+    """Return (run_id, cell_id). Runs of a cell differ in nothing but their seeds, and the runs that they `branch` off.
 
     >>> a, b = (identify({"lr": 0.1, "device": d}, [s], None) for d, s in [("cpu", 1), ("cuda", 2)])
     >>> a[0] != b[0], a[1] == b[1]
@@ -87,4 +88,5 @@ def identify(
         "data": data_fingerprint,
         "numerics": numerics,
     }
-    return digest({**cell, "seeds": list(seeds)}), digest(cell)
+    run = {**cell, "seeds": list(seeds), **({"branch": dict(branch)} if branch else {})}
+    return digest(run), digest(cell)

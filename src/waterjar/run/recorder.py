@@ -52,6 +52,7 @@ class Recorder:
     variables : more variables than the schema has, as {"group/name": Variable(...)}.
     source : the sealed run that this one looks into, for probes of a training that is over: its path, or the run. A
         study shows what is recorded here under /probes as if the source had it.
+    branch : the run_id and root_hash of the sealed run that this one went off from (see `waterjar.run.branching`).
     storage : dtypes, compression, chunk sizes.
     data_fingerprint : hash of the data set, part of the identity.
     unhashed : more top-level config keys that do not change the numbers.
@@ -95,6 +96,7 @@ class Recorder:
         resume_at: int | None = None,
         provenance: bool = True,
         source: str | os.PathLike[str] | Run | None = None,
+        branch: Mapping[str, str] | None = None,
         summary: bool = True,
     ) -> None:
         self.path = as_path(path)
@@ -112,6 +114,7 @@ class Recorder:
             labels,
             declared,
             numerics,
+            branch,
         )
         self._source_steps: Steps | None = None
         if source is not None:

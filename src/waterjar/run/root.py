@@ -98,6 +98,7 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
     "labels": lambda value: isinstance(value, dict) and all(map(_list_of(str), value.values())),
     "example_sets": _numbers_by_name,
     "source": _names_a_run,
+    "branch": _names_a_run,
     "migrated_from": _names_a_run,
 }
 """What the root says of a run, and what it must look like. Earlier versions lacked some of the second kind."""
@@ -166,7 +167,8 @@ def _check(path: Path, root: Json, is_whole: bool) -> None:
     about = attributes.get("identity")
     if about is not None:
         of = attributes["config"], attributes["seeds"], attributes.get("data_fingerprint")
-        if identify(*of, about["unhashed"], about["numerics"]) != (attributes["run_id"], attributes["cell_id"]):
+        found = identify(*of, about["unhashed"], about["numerics"], attributes.get("branch"))
+        if found != (attributes["run_id"], attributes["cell_id"]):
             raise DamagedError(path, f"{path} is damaged: its run_id is not that of its config, seeds and data")
     try:
         check_nodes(consolidated["metadata"], len(attributes["seeds"]), attributes["waterjar_schema"])

@@ -107,6 +107,7 @@ class BinaryTasks:
         self._flops = networks.flops(network)
         self._kept = kept_epochs(config)
         self._signs = Signs()
+        self._between = True
 
     def recorder(self) -> dict[str, Any]:
         """Its config, tasks and test sets."""
@@ -143,6 +144,7 @@ class BinaryTasks:
 
     def begin(self, phase: int) -> None:
         """Fetch the images of a task, and tell the learners."""
+        self._between = False
         self._engine.ask("begin_task", phase)
 
     def train(self, at: Progress, stop: int) -> None:
@@ -154,8 +156,9 @@ class BinaryTasks:
         at.replayed += sum(replayed for _, replayed in answers)
 
     def end(self, at: Progress) -> None:
-        """Let the learners measure what mattered in the task."""
+        """Let the learners measure what mattered in the task; its expert is done with."""
         at.replayed += sum(self._engine.ask("end_task"))
+        self._between = True
 
     def evaluated(self, at: Progress) -> dict[str, Any]:
         """Accuracies and losses of everybody on all test sets, and what the batches since the last step told."""
@@ -226,16 +229,37 @@ class BinaryTasks:
         return self._engine.peak_memory()
 
     def state(self) -> Any:
-        """Those of all groups."""
-        return self._engine.ask("state")
+        """Those of all groups, with options by their names; between two tasks there is no expert."""
+        groups = [
+            {who: self._with_names(part) if isinstance(part, dict) else part for who, part in group.items()}
+            for group in self._engine.ask("state")
+        ]
+        return [{**group, "task": -1} for group in map(_without_expert, groups)] if self._between else groups
 
     def load_state(self, state: Any) -> None:
         """Back to a state."""
-        self._engine.load(state)
+        self._engine.load(
+            [
+                {who: self._without_names(part) if isinstance(part, dict) else part for who, part in group.items()}
+                for group in state
+            ]
+        )
+
+    def _with_names(self, learner: dict[str, Any]) -> dict[str, Any]:
+        names = [option.name for option in self.config.options]
+        return {**learner, "options": dict(zip(names, learner["options"], strict=False))}  # companions may have none
+
+    def _without_names(self, learner: dict[str, Any]) -> dict[str, Any]:
+        kept = learner["options"]
+        return {**learner, "options": list(kept.values()) if isinstance(kept, dict) else kept}
 
     def close(self) -> None:
         """Let the workers end."""
         self._engine.close()
+
+
+def _without_expert(group: dict[str, Any]) -> dict[str, Any]:
+    return {who: part for who, part in group.items() if who != "expert"}
 
 
 def _added(trace: torch.Tensor | None, batch: torch.Tensor) -> torch.Tensor:

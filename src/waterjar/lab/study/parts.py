@@ -77,3 +77,18 @@ def check_number(runs: int, combined: int, where: str) -> None:
             f"{where}: that would be {runs} runs, {combined} combinations of the sweep among them; "
             f"at most {MOST_RUNS} are one study"
         )
+
+
+def with_changes(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings with some of them others, by dotted keys.
+
+    >>> with_changes({"a": {"b": 1, "c": 2}}, {"a.b": 3})
+    {'a': {'b': 3, 'c': 2}}
+    """
+    found = dict(plain)
+    for key, value in changes.items():
+        first, _, rest = key.partition(".")
+        if rest and not isinstance(found.get(first), Mapping):
+            raise WaterjarError(f"--set {key}: {first} has no settings of its own")
+        found[first] = with_changes(found[first], {rest: value}) if rest else value
+    return found

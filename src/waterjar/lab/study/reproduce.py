@@ -69,7 +69,7 @@ def reproduce(
             raise WaterjarError(f"{one.path} is {one.status}: only a sealed run can be compared with its seal")
     folder = runs[0].path.parent
     _claim(out)
-    data = _data(folder, declaration, runs, path)
+    data = data_of(folder, declaration, runs, path)
     jobs = {job.run_id: job.path for job in plan(declaration, out, data)}
     for one in runs:
         if one.run_id not in jobs:
@@ -82,10 +82,11 @@ def reproduce(
     return {one.path.name: compare_runs(one, open_run(jobs[one.run_id]), tolerance) for one in runs}
 
 
-def _data(folder: Path, declaration: Declared, runs: Sequence[Run], path: str | None) -> ImageData:
+def data_of(folder: Path, declaration: Declared, runs: Sequence[Run], path: str | None) -> ImageData:
+    """The data of some runs of a study: its own copy, or loaded again, from `path` if it is given."""
     prints = {str(one.attributes["data_fingerprint"]) for one in runs}
     if len(prints) > 1:
-        raise WaterjarError(f"{folder}: its runs were trained on different data: reproduce them one by one")
+        raise WaterjarError(f"{folder}: its runs were trained on different data: take them one by one")
     (wanted,) = prints
     copy = folder / DATA / f"{declaration.data.name}-{wanted[:16]}"
     if path is None and copy.is_dir():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from waterjar.errors import unknown_name
-from waterjar.lab.binary import BinaryConfig, draw_tasks, run_id_of
+from waterjar.lab.binary import BinaryConfig, draw_tasks, parse_config, run_id_of
 from waterjar.lab.binary.engines import choose, is_stacked, processes_a_run
 from waterjar.lab.binary.experiment import BinaryTasks, assemble, phases
 from waterjar.lab.binary.learner import first_network, rule_of
@@ -20,11 +20,22 @@ from waterjar.lab.data import ImageData
 from waterjar.lab.learning.learner import try_options
 from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.kinds.binary.declaration import Declaration, Resources, declare, expand
+from waterjar.lab.study.parts import with_changes
 from waterjar.run.root import read_array
 
 __all__ = ["Declaration", "declare", "expand"]
 
 HEADLINE = "task in training"
+BRANCHABLE = (
+    "learner",
+    "learner_settings",
+    "options",
+    "training.batch_size",
+    "training.lr_features",
+    "training.lr_readout",
+    "training.optimiser",
+    "training.fresh_optimiser",
+)
 
 
 def plan(config: BinaryConfig, data: ImageData, resources: Resources) -> RunPlan:
@@ -88,6 +99,19 @@ def fitted(config: BinaryConfig, data: ImageData) -> BinaryConfig:
             samples = min(recording.samples, asked.classes_per_task * min(wanted or there, there))
             recording = recording.model_copy(update={"samples": samples})
     return config.model_copy(update={"tasks": asked.model_copy(update=tasks), "recording": recording})
+
+
+def branched(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> BinaryConfig:
+    """The config of a run with some settings changed; options and optimisers may be bare names."""
+    found = with_changes({**plain, **({"learner_settings": {}} if "learner" in changes else {})}, changes)
+    training = found["training"]
+    found["training"] = {**training, "optimiser": _named(training["optimiser"])}
+    found["options"] = [_named(one) for one in found["options"]]
+    return parse_config(found, "--set")
+
+
+def _named(given: Any) -> Any:
+    return {"name": given} if isinstance(given, str) else given
 
 
 def pace_key(config: BinaryConfig) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from waterjar.errors import unknown_name
+from waterjar.errors import WaterjarError, unknown_name
 from waterjar.lab import learners, networks
 from waterjar.lab.augmentation import epoch_parameters
 from waterjar.lab.config import RunConfig, resolve_device
@@ -20,13 +20,23 @@ from waterjar.lab.scenarios import phases
 from waterjar.lab.shortcuts import random_region
 from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.kinds.einstellung.declaration import Declaration, declare, expand
-from waterjar.lab.study.parts import Resources
+from waterjar.lab.study.parts import Resources, with_changes
 from waterjar.lab.tasks import TASKS, arrange
+from waterjar.run.faults import parse_settings
 from waterjar.run.root import read_array
 
 __all__ = ["Declaration", "declare", "expand"]
 
 HEADLINE = "t2_validation"
+BRANCHABLE = (
+    "learner",
+    "learner_settings",
+    "shortcut",
+    "augmentation.t2",
+    "training.epochs_t2",
+    "training.batch_size",
+    "training.precision",
+)
 
 
 def plan(config: RunConfig, data: ImageData, _resources: Resources) -> RunPlan:
@@ -81,6 +91,19 @@ def illustrate(config: Mapping[str, Any], data: ImageData, folder: Path) -> None
     if not (folder / FOLDER).exists():
         settings = RunConfig.model_validate(dict(config))
         show_images(arrange(data, settings), folder / FOLDER, settings.shortcut.mask)
+
+
+def branched(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> RunConfig:
+    """The config of a run with some settings changed; another learner keeps those of the former that it has as well."""
+    settings = dict(plain["learner_settings"])
+    if "learner" in changes:
+        there = learners.SHELF.module(str(changes["learner"])).Settings.model_fields
+        settings = {key: value for key, value in settings.items() if key in there}
+    found = with_changes({**plain, "learner_settings": settings}, changes)
+    if found["learner"] == "joint":
+        raise WaterjarError("--set learner=joint: it trains all tasks at once, and here they are one after the other")
+    parsed = learners.parse(found["learner"], found["learner_settings"]).model_dump(mode="json")
+    return parse_settings(RunConfig, {**found, "learner_settings": parsed}, "--set")
 
 
 def pace_key(config: RunConfig) -> tuple[str, str]:
