@@ -76,7 +76,9 @@ class Branch:
 
 def _check_same_network(before: dict[str, Tensor], now: dict[str, Tensor]) -> None:
     if before.keys() != now.keys() or any(not torch.equal(before[name], now[name]) for name in before):
-        raise WaterjarError("the network would be another one than was trained until there: expected the same weights to begin with")
+        raise WaterjarError(
+            "the network would be another one than was trained until there: expected the same weights to begin with"
+        )
 
 
 def _merged(first: Any, own: Any, found: Any, name: str, notes: list[str]) -> Any:

@@ -20,6 +20,7 @@ from waterjar.lab import data, study
 from waterjar.lab.binary import BinaryConfig, run_id_of, train_binary
 from waterjar.lab.study import estimate as estimating
 from waterjar.lab.study.progress import glance, look
+from waterjar.run.identity import identify
 
 GLYPHS = {"alphabets": 3, "characters": 2, "train_per_class": 16, "test_per_class": 4}
 SMALL: dict[str, Any] = {
@@ -141,11 +142,13 @@ def test_faults(changes: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"preset": "seed"}])
 def test_runs_keep_the_identity_that_they_had(changes: dict[str, Any]) -> None:
-    """Identities as they were before there was a preset of the analysis, which is no part of them."""
+    """What is hashed is what it was before analyses had presets, and before memories had more settings."""
     algorithms = ["sl", {"learner": "rl", "options": ["replay"]}]
     content = {"kind": "binary", "tasks": {"number": 2}, "repeats": 2, "algorithms": algorithms, **changes}
-    found = [run_id_of(run, "data")[:16] for run in study.expand(study.declare(content))]
+    runs = study.expand(study.declare(content))
+    found = [identify(run.to_plain(), run.repeat_seeds, "data", ("engine",), numerics=1)[0] for run in runs]
     assert found == ["64d998a71d00ea79", "c5fd9421689e9c9e"]
+    assert not {run_id_of(run, "data") for run in runs} & set(found)  # whose numbers were others
 
 
 def test_settings_of_the_network_can_be_swept() -> None:

@@ -126,7 +126,13 @@ def test_a_twin_without_a_change_is_the_source(studies: Path, start: str, at: st
 @pytest.mark.parametrize(
     ("start", "at", "change", "boundary", "notes"),
     [
-        ("einstellung/sequential", "t2:0", "learner=derpp", 3, ["memory: begins empty, since the source has kept none"]),
+        (
+            "einstellung/sequential",
+            "t2:0",
+            "learner=derpp",
+            3,
+            ["memory: begins empty, since the source has kept none"],
+        ),
         ("einstellung/sequential", "t2:0", "learner_settings.lr=0.5", 3, []),
         ("einstellung/sequential", "t2:0", "shortcut.rate=1.0", 3, []),
         (
@@ -145,7 +151,13 @@ def test_a_twin_without_a_change_is_the_source(studies: Path, start: str, at: st
             3,
             ["replay: begins anew, since it is another one", "l2_init: left behind"],
         ),
-        ("binary/sl-mlp", "task_002:0", "training.optimiser=adam", 6, ["optimiser: begins anew, since it is another one"]),
+        (
+            "binary/sl-mlp",
+            "task_002:0",
+            "training.optimiser=adam",
+            6,
+            ["optimiser: begins anew, since it is another one"],
+        ),
     ],
 )
 def test_twins_differ_from_the_branch_on(
@@ -220,10 +232,10 @@ def test_sources_that_cannot_be_gone_on_with(studies: Path) -> None:
         branch(path, "t2:0", ["learner=er"])
 
 
-@pytest.mark.parametrize(("kind", "at", "change"), [("einstellung", "t2:0", "learner=derpp"), ("binary", "task_001:0", "options=[replay]")])
-def test_a_branch_that_is_stopped_goes_on_to_the_bit(
-    studies: Path, kind: str, at: str, change: str
-) -> None:
+@pytest.mark.parametrize(
+    ("kind", "at", "change"), [("einstellung", "t2:0", "learner=derpp"), ("binary", "task_001:0", "options=[replay]")]
+)
+def test_a_branch_that_is_stopped_goes_on_to_the_bit(studies: Path, kind: str, at: str, change: str) -> None:
     path = run_of(studies / kind, "s" if kind == "einstellung" else "sl-mlp")
     expected = waterjar.open_run(branch(path, at, [change]).train())
     content = expected.attributes["seal"]["content"]
@@ -308,7 +320,9 @@ def test_another_learner_keeps_what_it_has_as_well() -> None:
     assert back.learner_settings == plain["learner_settings"]
 
 
-@pytest.mark.parametrize(("keep", "there"), [("task", ["best.pt", "task_t1.pt", "task_t2.pt"]), ("best", ["best.pt"]), ("none", [])])
+@pytest.mark.parametrize(
+    ("keep", "there"), [("task", ["best.pt", "task_t1.pt", "task_t2.pt"]), ("best", ["best.pt"]), ("none", [])]
+)
 def test_what_is_kept_of_a_complete_run(tmp_path: Path, trained: Path, keep: str, there: list[str]) -> None:
     content = {**EINSTELLUNG, "seeds": [1], "resources": {"device": "cpu"}, "checkpoint_frequency": keep}
     (entry,) = study.run(study.declare(content), tmp_path, executor=InThisProcess()).entries

@@ -87,6 +87,7 @@ AUGMENTATION = {
     "saturation": 0.9,
     "hue": 0.4,
 }
+L2_INIT = [{"learner": "sgd", "options": [{"name": "l2_init"}]}]
 RECORDED: dict[str, dict[str, Changed]] = {
     "einstellung": {
         "data.name": Changed("npz", {"data.settings": {}}),
@@ -100,6 +101,9 @@ RECORDED: dict[str, dict[str, Changed]] = {
         "strategies.preset": Changed("ewc_on_einstellung", {"strategies": [{"learner": "ewc_on"}]}),
         "strategies.settings": Changed({"buffer_size": 4, "lr": 0.3}),
         "strategies.training": Changed({"batch_size": 5}),
+        "strategies.options": Changed(["l2_init"]),
+        "strategies.options.name": Changed("shrink_and_perturb", {"strategies": L2_INIT}),
+        "strategies.options.settings": Changed({"strength": 0.5}, {"strategies": L2_INIT}),
         "scenarios": Changed(["sequential", "scratch_t2"]),
         "baseline": Changed({"lr": 0.3}, {"scenarios": ["scratch_t2"]}),
         "tasks.t1_superclasses": Changed([1, 0]),

@@ -84,10 +84,13 @@ def files_of(run: Path, lengths: Mapping[str, int]) -> Files:
 
 def lengths_of(experiment: Experiment, folder: Path) -> dict[str, int]:
     """How many samples and examples an experiment records; it writes them down to tell."""
+    found: dict[str, int] = {}
     with contextlib.suppress(_Enough), Recorder(folder, **experiment.recorder(), summary=False) as recorder:
         experiment.describe(recorder)
-        raise _Enough
-    return _lengths(folder)
+        recorder.sync()
+        found |= _lengths(folder)
+        raise _Enough  # and nothing stays of it
+    return found
 
 
 class _Enough(Exception):
