@@ -20,4 +20,5 @@ class Grown(BaseModel):
     def _without_what_was_added(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields = type(self).model_fields
         plain: dict[str, Any] = serialise(self)
-        return {key: value for key, value in plain.items() if key not in self.ADDED or value != fields[key].default}
+        unused = {key for key in self.ADDED if key in fields and getattr(self, key) == fields[key].default}
+        return {key: value for key, value in plain.items() if key not in unused}
