@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from waterjar.errors import unknown_name
 from waterjar.lab import networks
 from waterjar.lab.augmentation import epoch_parameters
 from waterjar.lab.config import RunConfig
@@ -53,9 +52,7 @@ def check(configs: Sequence[RunConfig], data: ImageData) -> None:
         network = networks.build(
             config.backbone, n_classes=tasks.n_classes, image_shape=shape, seed=0, **config.backbone_settings
         )
-        for layer in config.recording.features:
-            if layer not in network.layer_names:
-                raise unknown_name("recording.features: layer", layer, network.layer_names)
+        network.check_layers(config.recording.features, "recording.features: layer")
         one = np.asarray(data.test_index)[:1]
         random_region(tasks.shortcut, one, "test")
         for task in TASKS:
