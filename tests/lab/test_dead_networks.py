@@ -102,6 +102,16 @@ class TestEpisodes:
         told = [(event.repeat, event.message.split()[0]) for event in news(signs, {}, "here")]
         assert told == [(0, "the"), (1, "every")]
 
+    def test_an_episode_does_not_end_because_another_begins(self) -> None:
+        known: dict[str, Any] = {}
+        course = [(False, True), (True, True), (False, True), (True, False), (True, True)]
+        told = [
+            [(one.kind, one.message.split()[0]) for one in news(Signs({"a": np.array([a])}, np.array([b])), known, "x")]
+            for a, b in course
+        ]
+        over = [(DEAD, "the"), (ALIVE, "gradients")]
+        assert told == [[(DEAD, "every")], [(DEAD, "the")], [(ALIVE, "the")], over, []]
+
     def test_all_sets_are_not_listed(self) -> None:
         (notice,) = news(Signs({"a": np.array([True]), "b": np.array([True])}), {}, "the end")
         message = "the network answers every image of all 2 evaluation sets alike at the end"

@@ -81,8 +81,10 @@ def news(signs: Signs, known: dict[str, Any], place: str) -> Iterator[Notice]:
         sets = _listed([name for name, (_, over) in began.items() if repeat in over], len(signs.alike))
         yield Notice(ALIVE, f"the network tells images of {sets} apart again at {place}", "info", repeat)
     if signs.no_gradient is not None:
-        answering = ~np.any([np.zeros_like(signs.no_gradient), *signs.alike.values()], axis=0)  # else it was told above
-        now, over = _changes(known, "gradient", signs.no_gradient & answering)
+        none = signs.no_gradient
+        told_above = np.any([np.zeros_like(none), *signs.alike.values()], axis=0)
+        under_way = np.isin(np.arange(len(none)), known.get("gradient", []))
+        now, over = _changes(known, "gradient", none & (under_way | ~told_above))
         for repeat in now:
             yield Notice(DEAD, f"every gradient measured up to {place} was zero", "warning", repeat)
         for repeat in over:

@@ -145,7 +145,7 @@ class Einstellung:
         """Of all evaluation sets with images, and of all batches of the epoch."""
         shown = {name: tally for name, tally in self._tallies.items() if tally.count.any()}
         alike = {
-            name: answers_alike([tally.lowest], [tally.highest], int(tally.count.sum()))
+            name: answers_alike(np.atleast_2d(tally.lowest), np.atleast_2d(tally.highest), int(tally.count.sum()))
             for name, tally in shown.items()
         }
         return Signs(alike, self._no_gradient)

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from waterjar.errors import unknown_name
 from waterjar.lab.config import RunConfig
 from waterjar.lab.counter_hash import fixed_choice
 from waterjar.lab.evaluation import EvaluationSet, Normalisation, evaluation_sets, treated
@@ -41,9 +40,7 @@ class Snapshots:
 
     def describe(self, recorder: Recorder, network: Network) -> None:
         """Record once what the features are features of; and the weights before any training."""
-        for layer in self._wanted.features:
-            if layer not in network.layer_names:
-                raise unknown_name("recording.features: layer", layer, network.layer_names)
+        network.check_layers(self._wanted.features, "recording.features: layer")
         if self._wanted.features:
             labels, ids, boxes = [], [], []
             for chosen in self._sets:

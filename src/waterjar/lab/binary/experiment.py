@@ -101,9 +101,7 @@ class BinaryTasks:
         self._named = {"device": device, "engine": engine_name}
         self._unhashed = unhashed
         network = first_network(config, (config.channels, *data.image_size), 0)
-        for layer in config.recording.features:
-            if layer not in network.layer_names:
-                raise unknown_name("recording.features: layer", layer, network.layer_names)
+        network.check_layers(config.recording.features, "recording.features: layer")
         self._flops = networks.flops(network)
         self._kept = kept_epochs(config)
         self._signs = Signs()

@@ -53,6 +53,12 @@ class Network(nn.Module):
         """How many logits there are."""
         return self.head.out_features
 
+    def check_layers(self, names: Sequence[str], what: str) -> None:
+        """Refuse a layer that there is not; `what` it was given as."""
+        for name in names:
+            if name not in self.layer_names:
+                raise unknown_name(what, name, self.layer_names)
+
     def forward(self, images: Tensor) -> Tensor:
         """Logits (batch, class)."""
         x = images
@@ -77,9 +83,7 @@ class Network(nn.Module):
         It runs in the mode that the network is in: call `eval()` first where a measurement is wanted.
         """
         wanted = self.layer_names if layers is None else tuple(layers)
-        for name in wanted:
-            if name not in self.layer_names:
-                raise unknown_name("layer", name, self.layer_names)
+        self.check_layers(wanted, "layer")
         if readout not in get_args(Readout):
             raise unknown_name("readout", readout, get_args(Readout))
         found: dict[str, Tensor] = {}

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from waterjar.errors import unknown_name
 from waterjar.lab.binary import BinaryConfig, draw_tasks, parse_config, run_id_of
 from waterjar.lab.binary.engines import choose, is_stacked, processes_a_run
 from waterjar.lab.binary.experiment import BinaryTasks, assemble, phases
@@ -62,9 +61,7 @@ def check(configs: Sequence[BinaryConfig], data: ImageData) -> None:
     """Build what every run learns with and records, so that a fault shows now and not in a worker an hour later."""
     for config in configs:
         network = first_network(config, (config.channels, *data.image_size), 0)
-        for layer in config.recording.features:
-            if layer not in network.layer_names:
-                raise unknown_name("recording.features: layer", layer, network.layer_names)
+        network.check_layers(config.recording.features, "recording.features: layer")
         if config.recording.features:
             probe_rows(draw_tasks(data, config), config, 0)
         try_options(rule_of(config), network)

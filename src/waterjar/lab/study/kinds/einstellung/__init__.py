@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from waterjar.errors import WaterjarError, unknown_name
+from waterjar.errors import WaterjarError
 from waterjar.lab import learners, networks
 from waterjar.lab.augmentation import epoch_parameters
 from waterjar.lab.config import RunConfig, resolve_device
@@ -63,9 +63,7 @@ def check(configs: Sequence[RunConfig], data: ImageData) -> None:
         network = networks.build(
             config.backbone, n_classes=tasks.n_classes, image_shape=shape, seed=0, **config.full_backbone_settings
         )
-        for layer in config.recording.features:
-            if layer not in network.layer_names:
-                raise unknown_name("recording.features: layer", layer, network.layer_names)
+        network.check_layers(config.recording.features, "recording.features: layer")
         learners.make(config.learner, network, seed=0, options=config.chosen_options, **config.learner_settings)
         one = np.asarray(data.test_index)[:1]
         random_region(tasks.shortcut, one, "test")
