@@ -171,9 +171,7 @@ def _scaled(
             experiment.close()
     # By the batches that both have: a batch costs so many times as much, and so does an image that is evaluated.
     each = ratio * _batches(asked[near]) / max(1, _batches(job))
-    phases = tuple(
-        dataclasses.replace(phase, batch=phase.batch * each, end=phase.end * each) for phase in found.phases
-    )
+    phases = tuple(dataclasses.replace(phase, batch=phase.batch * each, end=phase.end * each) for phase in found.phases)
     return dataclasses.replace(found, phases=phases, evaluation=found.evaluation * each, snapshot=found.snapshot * each)
 
 

@@ -168,7 +168,7 @@ class _Trial:
         train, phase = self._experiment.train, self._experiment.phases[at.phase]
         last = min(phase.batches, max(2, phase.batches - 1))  # the very last may be a smaller one
         timed, count, beside = 0.0, 0, list[float]()
-        while timed < min(_ENOUGH, self._left() / 3) and len(beside) < _EPOCHS or not beside:
+        while not beside or (timed < min(_ENOUGH, self._left() / 3) and len(beside) < _EPOCHS):
             at.trace, at.epoch = None, len(beside)
             beside.append(_seconds(lambda: train(at, 1)))
             at.batch = 1
@@ -247,7 +247,8 @@ def _first(labels: NDArray[np.int64], share: float) -> NDArray[np.int64]:
 
 def _evaluated(experiment: Experiment) -> int:
     """Images of all evaluation sets, of one repeat."""
-    return max(1, sum(experiment.recorder().get("eval_sizes", {}).values()))
+    sizes: dict[str, int] = experiment.recorder().get("eval_sizes", {})
+    return max(1, sum(sizes.values()))
 
 
 @contextlib.contextmanager
