@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,7 @@ from waterjar.lab.study.kinds import einstellung
 
 pytestmark = pytest.mark.torch
 
+DOCS = Path(__file__).parents[3] / "docs" / "lab.md"
 EINSTELLUNG: dict[str, Any] = {
     "kind": "einstellung",
     "data": {"name": "glyphs", "settings": GLYPHS},
@@ -298,8 +300,10 @@ def test_a_killed_branch_goes_on_to_the_bit(studies: Path) -> None:
 
 def test_twins_are_compared_in_pairs(studies: Path) -> None:
     folder = studies / "einstellung"
+    (documented,) = re.findall(r"^ +waterjar (branch STUDY/RUN .*)$", DOCS.read_text(), re.MULTILINE)
     for path in sorted(folder.glob("sequential-*")):
-        code = CliRunner().invoke(app, ["branch", str(path), "--at", "t2:0", "--set", "learner=derpp", "--json"])
+        words = documented.replace("STUDY/RUN", str(path)).split()
+        code = CliRunner().invoke(app, [*words, "--json"])
         assert code.exit_code == 0, code.output
         assert json.loads(code.stdout)["source"] == path.name
     opened = waterjar.open_study(folder)

@@ -33,6 +33,8 @@ _EVALUATED = 2000
 """Images in the evaluation sets of the part, over all repeats, about."""
 _ENOUGH, _EPOCHS = 0.2, 20
 """Seconds of timed batches of a phase that make a good mean, and epochs in which they are looked for at most."""
+_FEWEST = 3
+"""Batches of a phase that are timed whatever the deadline."""
 Make = Callable[[ImageData, Path], Experiment]
 """An experiment over data, with a folder for what it has to write down."""
 
@@ -173,7 +175,7 @@ class _Trial:
             beside.append(_seconds(lambda: train(at, 1)))
             at.batch = 1
             while at.batch < last and (at.batch == 1 or timed < self._left() / 3):
-                stop = min(last, 2 * at.batch)
+                stop = min(last, max(2 * at.batch, 1 + _FEWEST))
                 timed += _seconds(lambda stop=stop: train(at, stop))  # type: ignore[misc]
                 count, at.batch = count + stop - at.batch, stop
             at.batch = 0
