@@ -86,7 +86,7 @@ def ours(job: Job, lap: Callable[[], None]) -> None:
     config, images = job.config, data.from_cache(job.cache)
     with tempfile.TemporaryDirectory() as folder:
         loop.train(
-            lambda _: Paced(config, images, device="cpu", checkpoints=Path(folder, "checkpoints")),
+            lambda _: Paced(config, images, device="cpu"),
             Path(folder, "run"),
             run_id=run_id_of(config, images.fingerprint),
             checkpoints=Path(folder, "checkpoints"),
@@ -96,7 +96,7 @@ def ours(job: Job, lap: Callable[[], None]) -> None:
 
 def our_batches(job: Job, lap: Callable[[], None]) -> None:
     """The inner loop alone."""
-    made = Einstellung(job.config, data.from_cache(job.cache), device="cpu", checkpoints=Path())
+    made = Einstellung(job.config, data.from_cache(job.cache), device="cpu")
     made.learner.begin_task(1)
     for number in range(sys.maxsize):
         lap()

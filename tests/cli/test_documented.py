@@ -30,7 +30,8 @@ COMMANDS = sorted(
         if re.match(r"\s*waterjar [a-z]+ ", line)
     }
 )
-TRAINING = [command for command in COMMANDS if command.startswith("waterjar run")]
+TRAINING = [command for command in COMMANDS if command.startswith(("waterjar run", "waterjar branch"))]
+"""Those that train; `branch` is tried in tests/lab/study/test_branch.py, where there is a run to go off from."""
 BINARY = ("binary", "forgetting,capacity")
 """What shows that a command is about algorithms with many repeats."""
 OF_STREAMS = "template"

@@ -16,9 +16,9 @@ NAME = "branch"
 
 def command(
     path: Annotated[Path, typer.Argument(metavar="RUN", help="A sealed run of a study that kept its states.")],
-    at: Annotated[str, typer.Option(help="Where it goes off: the beginning of a task, such as t2:0.")],
+    at: Annotated[str, typer.Option(help="Where it goes off: the beginning of a task, as t2:0.")],
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="What is changed from there on, such as learner=derpp.")
+        list[str] | None, typer.Option("--set", help="What is changed from there on, as learner=derpp.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -216,7 +216,7 @@ def _rehearsed(found: Estimate) -> str:
     tried = f"rehearsed for {found.took:.1f} s: {found.tried} of {found.kinds} kinds of run, {found.batches} batches"
     if not found.tried:
         return f"{tried}. Not even a few batches were through by then, so that no time is told"
-    tried += f", {100 * found.share:.2g} % of an evaluation or more"
+    tried += f", at least {100 * found.share:.0f} % of an evaluation"
     others = found.kinds - found.tried
     return f"{tried}. Inferred from these by floating-point operations: {others}" if others else tried
 

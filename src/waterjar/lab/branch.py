@@ -7,6 +7,7 @@ start of a run, which is noted.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from waterjar.lab import checkpoint
 from waterjar.lab.loop import Experiment
 from waterjar.run.branching import described
 from waterjar.run.reader import Run
+
+_NONE_KEPT = "begins empty, since the source has kept none"
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,26 @@ class Branch:
         return described(self.source, self.at, experiment.recorder())
 
     def content(self, experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
-        """The checkpoint that it begins with, and what is to be noted of it."""
+        """The checkpoint that it begins with, and what is to be noted of it.
+
+        A learner that has nothing of what it measures at the end of a task measures it now, of the task before.
+        """
+        found, notes = self.taken_over(experiment)
+        said = f"went off from {self.source.path.name} (root {self.source.root_hash}) at {self.at}"
+        said += f" with {self.changes}" if self.changes else " with no change"
+        if any(note.endswith(_NONE_KEPT) for note in notes):
+            at = checkpoint.position(self.checkpoints, found)
+            experiment.load_state(found["experiment"])
+            experiment.end(dataclasses.replace(at, phase=at.phase - 1))
+            after = experiment.state()
+            if not _alike(after, found["experiment"]):
+                before = experiment.phases[at.phase - 1].name
+                notes.append(f"what the learner measures at the end of a task was measured of {before} at the branch")
+            found["experiment"] = after
+        return found, [said, *notes]
+
+    def taken_over(self, experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
+        """The source's checkpoint with what the experiment can take over of it, and what that is not."""
         names = [phase.name for phase in experiment.phases]
         place = names.index(self.task) - 1
         file = checkpoint.of_task(names, place)
@@ -69,9 +91,7 @@ class Branch:
                 state = _merged(first.state(), experiment.state(), found["experiment"], "", notes)
         finally:
             first.close()
-        said = f"went off from {self.source.path.name} (root {self.source.root_hash}) at {self.at}"
-        said += f" with {self.changes}" if self.changes else " with no change"
-        return {**found, "experiment": state}, [said, *dict.fromkeys(notes)]
+        return {**found, "experiment": state}, list(dict.fromkeys(notes))
 
 
 def _check_same_network(before: dict[str, Tensor], now: dict[str, Tensor]) -> None:
@@ -103,7 +123,7 @@ def _merged(first: Any, own: Any, found: Any, name: str, notes: list[str]) -> An
         merged[key] = value
         if not isinstance(value, dict | list | Tensor) or name == "settings":
             continue
-        notes.append(f"{key}: begins empty, since the source has kept none")
+        notes.append(f"{key}: {_NONE_KEPT}")
     notes += [f"{key}: left behind" for key in first if key not in own and name != "settings"]
     return merged
 

@@ -327,9 +327,16 @@ def train(
         found = None
     experiment = make(begun)
     try:
-        arguments, notes = experiment.recorder(), []
-        every, how = checkpoint_seconds, {"run_id": run_id, "device": device, "folder": checkpoints}
-        loop = Loop(experiment, **how, every=every, keep=keep, memory=memory)
+        arguments, notes = experiment.recorder(), list[str]()
+        loop = Loop(
+            experiment,
+            run_id=run_id,
+            device=device,
+            folder=checkpoints,
+            every=checkpoint_seconds,
+            keep=keep,
+            memory=memory,
+        )
         if branch is not None:
             arguments = branch.described(experiment)
             if found is None:

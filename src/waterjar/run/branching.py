@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from waterjar.run.store import MANIFEST, PRIVATE, ROOT_HASH, LocalStore
 from waterjar.run.writer import CHECKSUM
 
 KEY = "branch"
-"""In a config: where the run goes off, and from which cell. In the root: from which run, by its run_id and root hash."""
+"""In a config: where the run goes off, and from which cell. In the root: from which run, by run_id and root hash."""
 _SAME = ("seeds", "tasks", "eval_sets", "probe_sets", "classes", "data_fingerprint")
 _OF_A_SEAL = ("checksum", "seal")
 
@@ -48,6 +47,6 @@ def copy_prefix(source: Run, place: Path, identity: Mapping[str, Any]) -> None:
         kept = {key: value for key, value in root["attributes"].items() if key not in _OF_A_SEAL}
         attributes = {"checksum": BLANK, **kept, **identity, "status": "interrupted"}
         LocalStore(draft).put_root(stamp(to_json({**root, "attributes": attributes}), CHECKSUM), sync=True)
-        os.replace(draft, place)
+        draft.replace(place)
     except OSError as error:
         raise WaterjarError(f"could not copy {source.path} to {place}: {error.strerror}") from error

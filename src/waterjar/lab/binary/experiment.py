@@ -294,10 +294,18 @@ def train_binary(
     A sealed run is left alone. Everything random hangs on the config; the caller's generators are not touched. Workers
     are those of `processes`: as many as there are cores, unless told.
     """
-    target, how = resolve_device(device), {"engine": engine, "workers": workers, "scratch": checkpoints / "data"}  # type: ignore[arg-type]
+    target = resolve_device(device)  # type: ignore[arg-type]
     stacked = is_stacked(engine, len(config.repeat_seeds), target)
     return loop.train(
-        lambda begun: assemble(config, data, device=target, **how, begun=path if begun else None),
+        lambda begun: assemble(
+            config,
+            data,
+            device=target,
+            engine=engine,
+            workers=workers,
+            scratch=checkpoints / "data",
+            begun=path if begun else None,
+        ),
         path,
         run_id=run_id_of(config, data.fingerprint, stacked=stacked),
         checkpoints=checkpoints,

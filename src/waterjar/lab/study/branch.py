@@ -100,7 +100,7 @@ def branch(path: Path, at: str, settings: Sequence[str] = ()) -> Twin:
     new = experiment(config)
     try:
         run_id = describe(**found.described(new))["run_id"]
-        found.content(new)
+        found.taken_over(new)
     finally:
         new.close()
     name = kind.plan(config, data, declaration.resources).name

@@ -34,7 +34,8 @@ from waterjar.lab.study.rehearsal import Rehearsal, flops_of, rehearse
 from waterjar.lab.study.runner import DATA, threads
 
 _LEAST, _SHARE, _MOST = 3.0, 0.1, 18.0
-"""Seconds for all rehearsals: a share of what is estimated, and not less and not more than these."""
+"""Seconds for all rehearsals: a share of what is estimated, and not less and not more than these. Another one is begun
+only if it can be expected to be through by then."""
 _CUT_OFF = 19.5
 """Seconds after which even a first rehearsal is stopped."""
 _START = 3.0
@@ -100,7 +101,7 @@ def estimate(
             if tried and allowed - spent < spent / len(tried):  # as long as one takes
                 inferred[kind] = _scaled(tried, kind, job, asked, make, data, _MOST - spent)
                 continue
-            share = min(_LEAST, (allowed - spent) / (len(asked) - number))
+            share = min(_LEAST, max(_LEAST / 2, (allowed - spent) / (len(asked) - number)))
             with contextlib.suppress(_TooLongError), _stopped_after(_CUT_OFF - spent):
                 tried[kind] = rehearse(make, data, time.monotonic() + share)
     known = {**inferred, **tried}

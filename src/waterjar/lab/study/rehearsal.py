@@ -33,6 +33,8 @@ _EVALUATED = 2000
 """Images in the evaluation sets of the part, over all repeats, about."""
 _ENOUGH, _EPOCHS = 0.2, 20
 """Seconds of timed batches of a phase that make a good mean, and epochs in which they are looked for at most."""
+_FEWEST = 3
+"""Batches of a phase that are timed whatever the deadline."""
 Make = Callable[[ImageData, Path], Experiment]
 """An experiment over data, with a folder for what it has to write down."""
 
@@ -168,12 +170,12 @@ class _Trial:
         train, phase = self._experiment.train, self._experiment.phases[at.phase]
         last = min(phase.batches, max(2, phase.batches - 1))  # the very last may be a smaller one
         timed, count, beside = 0.0, 0, list[float]()
-        while (timed < min(_ENOUGH, self._left() / 3) and len(beside) < _EPOCHS) or not beside:
+        while not beside or (timed < min(_ENOUGH, self._left() / 3) and len(beside) < _EPOCHS):
             at.trace, at.epoch = None, len(beside)
             beside.append(_seconds(lambda: train(at, 1)))
             at.batch = 1
             while at.batch < last and (at.batch == 1 or timed < self._left() / 3):
-                stop = min(last, 2 * at.batch)
+                stop = min(last, max(2 * at.batch, 1 + _FEWEST))
                 timed += _seconds(lambda stop=stop: train(at, stop))  # type: ignore[misc]
                 count, at.batch = count + stop - at.batch, stop
             at.batch = 0
@@ -247,7 +249,8 @@ def _first(labels: NDArray[np.int64], share: float) -> NDArray[np.int64]:
 
 def _evaluated(experiment: Experiment) -> int:
     """Images of all evaluation sets, of one repeat."""
-    return max(1, sum(experiment.recorder().get("eval_sizes", {}).values()))
+    sizes: dict[str, int] = experiment.recorder().get("eval_sizes", {})
+    return max(1, sum(sizes.values()))
 
 
 @contextlib.contextmanager

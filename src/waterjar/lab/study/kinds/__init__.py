@@ -1,7 +1,7 @@
 """Kinds of studies, one a folder: what can be declared, which runs that makes, how one is trained and what it costs.
 
-A new kind is a module here whose name is the kind, with the functions of `Kind`, among them the `Experiment` that the loop trains, and lab/templates/<kind>.yaml, the
-commented declaration that `waterjar new` writes.
+A new kind is a module here whose name is the kind, with the functions of `Kind`, among them the `Experiment` that the
+loop trains, and lab/templates/<kind>.yaml, the commented declaration that `waterjar new` writes.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def plan(config: BinaryConfig, data: ImageData, resources: Resources) -> RunPlan
     tasks = draw_tasks(data, config)
     trained = phases(tasks, config)
     shared = min(repeats, processes_a_run(resources.workers))
-    engine = resources.engine
+    engine: str = resources.engine
     if engine == "auto" and shared > 1:
         engine = choose(config, data, device=device, workers=shared)
     return RunPlan(
