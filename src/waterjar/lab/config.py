@@ -216,11 +216,10 @@ class Recording(ExampleRecording):
         return features
 
 
-class RunConfig(Grown):
+class RunConfig(BaseModel):
     """One run: one scenario, learner, network and seed."""
 
     model_config = _STRICT
-    ADDED: ClassVar = ("options",)
     NUMERICS: ClassVar = 2
     """Version of the numbers that a config gives, part of a run's identity.
 
