@@ -101,7 +101,7 @@ def estimate(
             if tried and allowed - spent < spent / len(tried):  # as long as one takes
                 inferred[kind] = _scaled(tried, kind, job, asked, make, data, _MOST - spent)
                 continue
-            share = min(_LEAST, max(_LEAST / 2, (allowed - spent) / (len(asked) - number)))
+            share = min(_LEAST, max(_LEAST / 2, (allowed - spent) / (len(asked) - number))) if tried else _LEAST
             with contextlib.suppress(_TooLongError), _stopped_after(_CUT_OFF - spent):
                 tried[kind] = rehearse(make, data, time.monotonic() + share)
     known = {**inferred, **tried}

@@ -155,9 +155,11 @@ class _Trial:
                 if not number:
                     self._log(at, recorder)  # what is loaded and compiled the first time is not timed
                 batch = self._batches(at)
+                self._save(LAST, {"position": {}, "experiment": experiment.state()})
                 found.append(PhaseTime(begin, batch, self._end(at)))
             self._log(at, recorder)
-            self._save(at)
+            if experiment.score(at) is not None:
+                self._save(BEST, {"network": experiment.weights()})
             began = time.monotonic()
         self.recorder += time.monotonic() - began
         return found
@@ -205,11 +207,8 @@ class _Trial:
         recorder.log(train_task=phase.name, epoch=at.epoch, snapshot=snapshot, **values)
         self.step = time.monotonic() - began
 
-    def _save(self, at: Progress) -> None:
-        state = {"position": {}, "experiment": self._experiment.state()}
-        checkpoint.save(self._folder / "last", LAST, "rehearsal", state)
-        if self._experiment.score(at) is not None:
-            checkpoint.save(self._folder / "best", BEST, "rehearsal", {"network": self._experiment.weights()})
+    def _save(self, name: str, content: dict[str, Any]) -> None:
+        checkpoint.save(self._folder / name.partition(".")[0], name, "rehearsal", content)
 
 
 def _seconds(call: Callable[[], Any]) -> float:
