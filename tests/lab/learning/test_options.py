@@ -23,7 +23,7 @@ START = Position(0, 0, 0, 0)
 
 
 def made(name: str, settings: Mapping[str, object], where: Context) -> Option:
-    (option,) = options.make([(name, settings)], where)
+    (option,) = options.make([(name, settings)], where).values()
     return option
 
 
@@ -33,7 +33,7 @@ def test_found_by_name_and_composed_once_each() -> None:
     )  # fmt: skip
     with pytest.raises(WaterjarError, match="each at most once"):
         options.make([("redo", {}), ("redo", {})], surroundings())
-    assert options.make([("layer_norm", {})], surroundings()) == []
+    assert options.make([("layer_norm", {})], surroundings()) == {}
 
 
 def test_an_option_that_overrides_nothing_does_nothing() -> None:

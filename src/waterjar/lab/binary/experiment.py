@@ -227,29 +227,13 @@ class BinaryTasks:
         return self._engine.peak_memory()
 
     def state(self) -> Any:
-        """Those of all groups, with options by their names; between two tasks there is no expert."""
-        groups = [
-            {who: self._with_names(part) if isinstance(part, dict) else part for who, part in group.items()}
-            for group in self._engine.ask("state")
-        ]
+        """Those of all groups; between two tasks there is no expert."""
+        groups = self._engine.ask("state")
         return [{**group, "task": -1} for group in map(_without_expert, groups)] if self._between else groups
 
     def load_state(self, state: Any) -> None:
         """Back to a state."""
-        self._engine.load(
-            [
-                {who: self._without_names(part) if isinstance(part, dict) else part for who, part in group.items()}
-                for group in state
-            ]
-        )
-
-    def _with_names(self, learner: dict[str, Any]) -> dict[str, Any]:
-        names = [option.name for option in self.config.options]
-        return {**learner, "options": dict(zip(names, learner["options"], strict=False))}  # companions may have none
-
-    def _without_names(self, learner: dict[str, Any]) -> dict[str, Any]:
-        kept = learner["options"]
-        return {**learner, "options": list(kept.values()) if isinstance(kept, dict) else kept}
+        self._engine.load(state)
 
     def close(self) -> None:
         """Let the workers end."""

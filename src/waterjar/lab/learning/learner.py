@@ -93,7 +93,8 @@ class Learner:
         }
         of_repeat = self._of_repeat
         where = Context(structure, self.weights, self._optimiser, self._seeds, role, images, rule.objective, of_repeat)
-        self.options: list[Option] = options.make(rule.options, where)
+        self._options = options.make(rule.options, where)
+        self.options: list[Option] = list(self._options.values())
         wanted = {layer for option in self.options for layer in option.layers}
         layers = [layer for layer in structure.layer_names if layer in wanted]
         own = self.weights.rows() if space is None else space
@@ -189,7 +190,7 @@ class Learner:
             "buffers": [buffer.detach().clone() for buffer in self.gradients.network.buffers()],
             "optimiser": self._optimiser.state(),
             "learner": {name: values.clone() for name, values in self._state.items()},
-            "options": [option.state() for option in self.options],
+            "options": {name: option.state() for name, option in self._options.items()},
             "updates": self._updates,
             "rates": list(self.rates),
         }
@@ -204,8 +205,8 @@ class Learner:
             buffer.copy_(kept)
         self._optimiser.load_state(state["optimiser"])
         self._state = {name: values.to(self.weights.values.device) for name, values in state["learner"].items()}
-        for option, kept in zip(self.options, state["options"], strict=True):
-            option.load_state(kept)
+        for name, option in self._options.items():
+            option.load_state(state["options"][name])
         self._updates = state["updates"]
         features, readout = state["rates"]
         self.rates = (features, readout)

@@ -48,13 +48,13 @@ def network_settings(chosen: Sequence[tuple[str, Mapping[str, object]]]) -> dict
     return found
 
 
-def make(chosen: Sequence[tuple[str, Mapping[str, object]]], context: Context) -> list[Option]:
-    """The chosen options (name, settings), in their order; those that only change the network are not among them."""
+def make(chosen: Sequence[tuple[str, Mapping[str, object]]], context: Context) -> dict[str, Option]:
+    """The chosen options (name, settings) by name, in their order; without those that only change the network."""
     if len({name for name, _ in chosen}) < len(chosen):
         raise WaterjarError(f"options {[name for name, _ in chosen]}: expected each at most once")
-    made: list[Option] = []
+    made: dict[str, Option] = {}
     for name, settings in chosen:
         module = SHELF.module(name)
         if hasattr(module, "build"):
-            made.append(module.build(parse(name, settings), context))
+            made[name] = module.build(parse(name, settings), context)
     return made
