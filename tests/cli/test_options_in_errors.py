@@ -53,7 +53,9 @@ def advised() -> Iterator[tuple[str, str, str]]:
 def test_every_setting_that_is_advised_is_one_that_is_taken() -> None:
     """Where several families have a setting of a name, its bare name is refused, so that it must not be advised."""
     found = [one for one in advised() if one[0] != "errors.py" and one[2] != "key"]  # these say how it is worded
-    found = [one for one in found if not one[0].startswith(("lab/", "cli/branch"))]  # whose settings are those of a training
+    found = [
+        one for one in found if not one[0].startswith(("lab/", "cli/branch"))
+    ]  # whose settings are those of a training
     assert {"rigidity.variable", "continual.metric_type", "{family}.eval_sets", "metrics", "chance"} <= {
         key for _, _, key in found
     }

@@ -233,6 +233,7 @@ class BinaryTasks:
 
     def load_state(self, state: Any) -> None:
         """Back to a state."""
+        self._between = all(group["task"] < 0 for group in state)
         self._engine.load(state)
 
     def close(self) -> None:
