@@ -15,7 +15,7 @@ import waterjar
 from lab.binary import tiny_binary
 from tiny_lab import tiny
 from waterjar.lab import checkpoint, einstellung, networks
-from waterjar.lab.binary import learner, train_binary
+from waterjar.lab.binary import repeat_group, train_binary
 from waterjar.lab.config import Training
 from waterjar.lab.data import ImageData
 from waterjar.lab.dead_networks import ALIVE, DEAD, Signs, answers_alike, news, without_gradient
@@ -237,7 +237,7 @@ def test_of_binary_tasks_it_is_the_repeat_concerned(
     glyphs: ImageData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
     config = tiny_binary.tiny(repeats=3, network_settings={"hidden": [6]}, experts=False, recording={})
-    first = learner.first_network
+    first = repeat_group.first_network
 
     def partly(config: Any, shape: Any, seed: int) -> Network:
         found = first(config, shape, seed)
@@ -245,7 +245,7 @@ def test_of_binary_tasks_it_is_the_repeat_concerned(
             kill(found)
         return found
 
-    monkeypatch.setattr(learner, "first_network", partly)
+    monkeypatch.setattr(repeat_group, "first_network", partly)
     path = train_binary(config, glyphs, tmp_path / "run", checkpoints=tmp_path / "c", device="cpu", engine=engine)
     assert events(waterjar.open_run(path)) == [
         (0, 1, "warning", "the network answers every image of all 3 evaluation sets alike at epoch 0 of task_000")
@@ -257,7 +257,7 @@ def test_one_that_answers_the_same_whatever_it_is_asked_learns_nothing_by_reward
 ) -> None:
     """A softmax that is sure of one answer: by REINFORCE no gradient is left, half of the answers are wrong."""
     config = tiny_binary.tiny(learner="rl", repeats=2, experts=False, recording={}, tasks={"number": 1})
-    first = learner.first_network
+    first = repeat_group.first_network
 
     def sure(config: Any, shape: Any, seed: int) -> Network:
         found = first(config, shape, seed)
@@ -266,7 +266,7 @@ def test_one_that_answers_the_same_whatever_it_is_asked_learns_nothing_by_reward
                 found.head.bias.copy_(torch.tensor([1e4, -1e4]))
         return found
 
-    monkeypatch.setattr(learner, "first_network", sure)
+    monkeypatch.setattr(repeat_group, "first_network", sure)
     path = train_binary(config, glyphs, tmp_path / "run", checkpoints=tmp_path / "c", device="cpu", engine="loop")
     run = waterjar.open_run(path)
     assert events(run) == [(1, 0, "warning", "every gradient measured up to epoch 1 of task_000 was zero")]

@@ -88,7 +88,9 @@ def test_a_run_that_was_begun_before_goes_on_as_it_was(tmp_path: Path, caplog: p
 
 def test_another_task_than_before_is_another_run_still(tmp_path: Path) -> None:
     options = {"tasks": ["a", "b"], "provenance": False}
-    waterjar.Recorder(tmp_path / "run", {}, eval_sets={"x": -1}, **options).__exit__(ValueError, ValueError(), None)
+    first = waterjar.Recorder(tmp_path / "run", {}, eval_sets={"x": -1}, **options)
+    first.log(train_task="a", epoch=1, performance={"accuracy": {"x": 0.5}})
+    first.__exit__(ValueError, ValueError(), None)
     with pytest.raises(WaterjarError, match="another run: its eval_sets"):
         waterjar.Recorder(tmp_path / "run", {}, eval_sets={"x": "b"}, resume=True, **options)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from waterjar.lab.data import ImageData, channel_statistics
 from waterjar.lab.dead_networks import Flags, Signs, answers_alike, without_gradient
 from waterjar.lab.evaluation import EVAL_SETS, Normalisation, Tally, evaluate, evaluation_sizes, performance
 from waterjar.lab.examples import describe_examples, examples_of, outputs_of, train_sets
-from waterjar.lab.loop import BACKWARD_COST, Usage
-from waterjar.lab.scenarios import Epoch, batch_bounds, phases, plain_batches
+from waterjar.lab.loop import BACKWARD_COST, Experiment, Usage
+from waterjar.lab.scenarios import Epoch, PooledPhase, batch_bounds, phases, plain_batches
 from waterjar.lab.snapshots import Snapshots
 from waterjar.lab.tasks import TASKS, arrange
 from waterjar.run.identity import identify
@@ -30,11 +30,10 @@ def run_id_of(config: RunConfig, fingerprint: str) -> str:
     return identify(config.to_plain(), [config.seed], fingerprint, numerics=config.NUMERICS)[0]
 
 
-class Einstellung:
-    """One run of it, as an `Experiment` of the loop."""
+class Einstellung(Experiment):
+    """One run of it."""
 
-    epochs_a_step = 1
-    asks_often = True
+    phases: Sequence[PooledPhase]
 
     def __init__(self, config: RunConfig, data: ImageData, *, device: str) -> None:
         self.config = config
@@ -183,10 +182,6 @@ class Einstellung:
         if at.best_step >= 0:
             loop.note_once(recorder, "best_validation", f"step {at.best_step}: accuracy {at.best!r}")
 
-    def peak_memory(self) -> int:
-        """There are no other processes."""
-        return 0
-
     def state(self) -> Any:
         """The learner's."""
         return self.learner.state()
@@ -194,9 +189,6 @@ class Einstellung:
     def load_state(self, state: Any) -> None:
         """Back to a state."""
         self.learner.load_state(state)
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def train(

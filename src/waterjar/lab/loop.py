@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -53,99 +54,86 @@ class Usage(NamedTuple):
     buffer_bytes: int
 
 
-class Experiment(Protocol):
+class Experiment(ABC):
     """A learner with its companions, and all that is evaluated and recorded of it.
 
     Whatever happens between two batches hangs on its state and on the position alone, so that a resumed training has
-    the bits of an unbroken one.
+    the bits of an unbroken one. What is not abstract does nothing unless it is overridden.
     """
 
-    @property
-    def phases(self) -> Sequence[Phase]:
-        """What is trained, in this order."""
-        ...
+    phases: Sequence[Phase]
+    """What is trained, in this order."""
+    epochs_a_step: int = 1
+    """Epochs from one record to the next; those of a phase are a multiple of it."""
+    asks_often: bool = True
+    """Whether the loop may look after every batch if it is time to stop: it costs nothing to come back."""
 
-    @property
-    def epochs_a_step(self) -> int:
-        """Epochs from one record to the next; those of a phase are a multiple of it."""
-        ...
-
-    @property
-    def asks_often(self) -> bool:
-        """Whether the loop may look after every batch if it is time to stop: it costs nothing to come back."""
-        ...
-
+    @abstractmethod
     def recorder(self) -> dict[str, Any]:
         """The arguments of the `Recorder`, without its path."""
-        ...
+
+    @abstractmethod
+    def train(self, at: Progress, stop: int) -> None:
+        """Train batches `at.batch` to `stop` of an epoch, and add to `at` what was seen (trace, replayed, patched)."""
+
+    @abstractmethod
+    def evaluated(self, at: Progress) -> dict[str, Any]:
+        """What a step records: at epoch 0 of the network before the phase, else after an epoch."""
+
+    @abstractmethod
+    def usage(self, at: Progress) -> Usage:
+        """Resources of the step."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """All that goes into a checkpoint."""
+
+    @abstractmethod
+    def load_state(self, state: Any) -> None:
+        """Back to a state."""
 
     def parts(self) -> Mapping[str, list[str]]:
         """What of it can come from other packages: shelf -> names."""
-        ...
+        return {}
 
-    def describe(self, recorder: Recorder) -> None:
+    def describe(self, recorder: Recorder) -> None:  # noqa: B027 - so are those below that do nothing
         """Record what is recorded once."""
-        ...
 
-    def begin(self, phase: int) -> None:
+    def begin(self, phase: int) -> None:  # noqa: B027
         """Tell the learner that a phase begins."""
-        ...
 
-    def train(self, at: Progress, stop: int) -> None:
-        """Train batches `at.batch` to `stop` of an epoch, and add to `at` what was seen (trace, replayed, patched)."""
-        ...
-
-    def end(self, at: Progress) -> None:
+    def end(self, at: Progress) -> None:  # noqa: B027
         """Do what the learner does at the end of a phase, after its last batch."""
-        ...
-
-    def evaluated(self, at: Progress) -> dict[str, Any]:
-        """What a step records: at epoch 0 of the network before the phase, else after an epoch."""
-        ...
 
     def signs(self) -> Signs:
         """Whether the network that was just evaluated is alive."""
-        ...
+        return Signs()
 
     def is_due(self, at: Progress) -> bool:
         """Whether a step has a snapshot."""
-        ...
+        return False
 
     def snapshot(self, at: Progress) -> dict[str, Any]:
         """The snapshot of a step that was just evaluated."""
-        ...
+        return {}
 
     def score(self, at: Progress) -> float | None:
         """By which accuracy of the step just evaluated the best weights are chosen; None where there is none."""
-        ...
+        return None
 
     def weights(self) -> dict[str, Tensor]:
         """Those of the learner as they are now, for whoever wants to use the best ones."""
-        ...
+        return {}
 
-    def usage(self, at: Progress) -> Usage:
-        """Resources of the step."""
-        ...
-
-    def finish(self, at: Progress, recorder: Recorder) -> None:
+    def finish(self, at: Progress, recorder: Recorder) -> None:  # noqa: B027
         """Record what is known at the very end only."""
-        ...
 
     def peak_memory(self) -> int:
         """Largest resident memory of processes beside this one, in bytes, added up."""
-        ...
+        return 0
 
-    def state(self) -> Any:
-        """All that goes into a checkpoint."""
-        ...
-
-    def load_state(self, state: Any) -> None:
-        """Back to a state."""
-        ...
-
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Let go of whatever is held."""
-        ...
 
 
 class Branch(Protocol):

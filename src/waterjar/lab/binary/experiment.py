@@ -22,7 +22,7 @@ from waterjar.lab.checkpoint import Keep, Progress
 from waterjar.lab.config import resolve_device
 from waterjar.lab.data import ImageData
 from waterjar.lab.dead_networks import Signs, without_gradient
-from waterjar.lab.loop import BACKWARD_COST, Phase, Usage
+from waterjar.lab.loop import BACKWARD_COST, Experiment, Phase, Usage
 from waterjar.lab.scenarios import batch_bounds
 from waterjar.run.identity import identify
 from waterjar.run.recorder import Recorder
@@ -78,8 +78,8 @@ def kept_epochs(config: BinaryConfig) -> list[int]:
     return [epoch for k, epoch in enumerate(logged) if k % config.recording.every == 0 or epoch == logged[-1]]
 
 
-class BinaryTasks:
-    """One run of it, as an `Experiment` of the loop."""
+class BinaryTasks(Experiment):
+    """One run of it."""
 
     asks_often = False  # its groups may be in other processes
 
@@ -196,10 +196,6 @@ class BinaryTasks:
             found["features"] = _stacked(self._engine.ask("features"))
         return found
 
-    def score(self, at: Progress) -> float | None:
-        """Nothing is held out to choose by."""
-        return None
-
     def weights(self) -> dict[str, torch.Tensor]:
         """Those of all repeats, by name (repeat, ...)."""
         found = _stacked(self._engine.ask("current_weights"))
@@ -218,9 +214,6 @@ class BinaryTasks:
         """Of the learner, over all repeats."""
         images = self._images_a_repeat * len(self.config.repeat_seeds) if at.epoch else 0
         return Usage(images, BACKWARD_COST * self._flops * (images + at.replayed), sum(self._engine.ask("memory")))
-
-    def finish(self, at: Progress, recorder: Recorder) -> None:
-        """Everything is recorded."""
 
     def peak_memory(self) -> int:
         """Of the workers."""

@@ -7,11 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-import waterjar
 from waterjar.diagnose.analysis import Analysis
 from waterjar.lab.checkpoint import Progress
 from waterjar.lab.data import ImageData
-from waterjar.lab.loop import Phase, Usage
+from waterjar.lab.loop import Experiment, Phase, Usage
 from waterjar.lab.study.job import RunPlan
 from waterjar.lab.study.parts import Data, Resources
 from waterjar.run.faults import parse_settings
@@ -61,11 +60,8 @@ def check(configs: Sequence[Config], data: ImageData) -> None:
     """There is nothing that could fail."""
 
 
-class Coin:
+class Coin(Experiment):
     """One run: every epoch is a throw, for which chance alone is needed, and so nothing is kept between them."""
-
-    epochs_a_step = 1
-    asks_often = True
 
     def __init__(self, config: Config, data: ImageData) -> None:
         self.phases = _phases(config)
@@ -81,43 +77,18 @@ class Coin:
     def parts(self) -> Mapping[str, list[str]]:
         return {"data": [self._config.data]}
 
-    def describe(self, recorder: waterjar.Recorder) -> None: ...
-
-    def begin(self, phase: int) -> None: ...
-
     def train(self, at: Progress, stop: int) -> None: ...
-
-    def end(self, at: Progress) -> None: ...
 
     def evaluated(self, at: Progress) -> dict[str, Any]:
         return {"performance": {"accuracy": {"heads": self._throws[at.epoch].mean()}}}
 
-    def is_due(self, at: Progress) -> bool:
-        return False
-
-    def snapshot(self, at: Progress) -> dict[str, Any]:
-        return {}
-
-    def score(self, at: Progress) -> float | None:
-        return None
-
-    def weights(self) -> dict[str, Any]:
-        return {}
-
     def usage(self, at: Progress) -> Usage:
         return Usage(len(self._data.train_labels) if at.epoch else 0, 0, 0)
-
-    def finish(self, at: Progress, recorder: waterjar.Recorder) -> None: ...
-
-    def peak_memory(self) -> int:
-        return 0
 
     def state(self) -> Any:
         return {}
 
     def load_state(self, state: Any) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def experiment(
