@@ -45,13 +45,6 @@ def shown_sets(tasks: TwoTasks, wanted: Recording) -> dict[str, list[EvaluationS
     return {**found, TRAIN: train} if train else found
 
 
-def count_examples(tasks: TwoTasks, wanted: Recording) -> int:
-    """How many examples a run records; 0 where it records none."""
-    if not wanted.examples:
-        return 0
-    return sum(len(part.rows) for parts in shown_sets(tasks, wanted).values() for part in parts)
-
-
 def describe_examples(recorder: Recorder, tasks: TwoTasks, wanted: Recording) -> None:
     """Record once which examples they are, if any are wanted."""
     if not wanted.examples:

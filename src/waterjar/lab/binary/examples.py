@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from waterjar.lab.binary.class_tasks import ClassTasks, Rows, draw_tasks, labels_of
+from waterjar.lab.binary.class_tasks import ClassTasks, Rows, labels_of
 from waterjar.lab.binary.config import BinaryConfig
 from waterjar.lab.counter_hash import fixed_choice
-from waterjar.lab.data import ImageData
 from waterjar.run.examples import judge_examples
 from waterjar.run.recorder import Recorder
 from waterjar.run.schema import TRAIN
@@ -26,14 +25,6 @@ _GROUP = "examples/"
 def train_examples_of(tasks: ClassTasks, config: BinaryConfig) -> int:
     """Training images of each task that the learner is asked."""
     return min(config.recording.train_examples, tasks.n_train) if config.recording.examples else 0
-
-
-def count_examples(config: BinaryConfig, data: ImageData) -> int:
-    """How many examples a run records of each repeat; 0 where it records none."""
-    if not config.recording.examples:
-        return 0
-    tasks = draw_tasks(data, config)
-    return config.tasks.number * (tasks.n_test + train_examples_of(tasks, config))
 
 
 def train_example_rows(tasks: ClassTasks, config: BinaryConfig, members: Sequence[int]) -> tuple[Rows, Rows]:

@@ -49,7 +49,6 @@ class RepeatGroup:
         statistics = statistics_of(data.train_images, np.sort(self.tasks.train_rows, axis=None), config.channels)
         self._train = Pixels(data.train_images, statistics, config.channels).to(self._device)
         self._test = Pixels(data.test_images, statistics, config.channels).to(self._device)
-        self._structure = first_network(config, self._train.shape, 0)
         self._space = space
         self.learner = self._made("learner", self._seeds)
         self._space = self.learner.gradients.values  # they learn in turns

@@ -60,8 +60,6 @@ class SingleLearner:
         self.name = name
         self.wants = wants
         self.settings = settings
-        self.device = device
-        self._task: int | None = None
         self._tasks_begun = 0
         self._batch = 0
         self._options = [*own, *((one, options.parse(one, given).model_dump(mode="json")) for one, given in more)]
