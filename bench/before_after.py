@@ -1,6 +1,6 @@
-"""Do two versions of the laboratory learn the same? Final accuracies of one study, trained by each, and their equivalence.
+"""Do two versions of the laboratory learn the same? Final accuracies of one study, trained by each.
 
-Same seeds, same data, same declaration; networks without normalisation, so that nothing but the learner is compared. For
+Same seeds, same data, same declaration; networks without normalisation, so that nothing but the learner differs. For
 each strategy and evaluation set: the mean difference over seeds (now minus before), its 90 % interval (paired t), and
 whether that lies within the margin, which is Schuirmann's two one-sided tests at 5 % each (TOST). What so many seeds
 could show is printed, too: the smallest margin that the spread of the differences lets them stay within.
@@ -74,9 +74,8 @@ def main() -> None:
         for name, checkout in (("before", chosen.checkout.resolve()), ("now", here)):
             train(checkout, declaration, Path(folder) / name)
             both.append(accuracies(Path(folder) / name))
-    print(
-        f"{'learner':8} {'evaluation set':20} {'before':>7} {'now':>7} {'difference, 90 % interval':>30}  equivalent  could show"
-    )
+    columns = f"{'before':>7} {'now':>7} {'difference, 90 % interval':>30}  equivalent  could show"
+    print(f"{'learner':8} {'evaluation set':20} {columns}")
     for learner in both[0]:
         before, now = (np.array([one[learner][seed] for seed in range(chosen.seeds)]) for one in both)
         for at, name in enumerate(SETS):
