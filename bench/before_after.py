@@ -25,14 +25,14 @@ from scipy import stats
 SETS = ("t1_all", "t2_all_normal", "t2_shortcut_masked")
 STUDY = """
 kind: einstellung
-data: {{name: glyphs, settings: {{alphabets: 4, characters: 3, train_per_class: 60, test_per_class: 60}}}}
+data: {{name: glyphs, settings: {{alphabets: 4, characters: 3, train_per_class: 120, test_per_class: 100, strays: 0, tremor: 0.4}}}}
 seeds: {seeds}
 backbones: [{{name: small_cnn, settings: {{norm: none}}}}]
 strategies:
-  - {{learner: sgd, settings: {{lr: 0.03}}}}
-  - {{learner: er, settings: {{lr: 0.03, buffer_size: 100}}}}
-  - {{learner: derpp, settings: {{lr: 0.03, buffer_size: 100}}}}
-  - {{learner: ewc_on, settings: {{lr: 0.03, e_lambda: 20.0}}}}
+  - {{learner: sgd, settings: {{lr: 0.02, momentum: 0.9, clip_norm: 2.0}}}}
+  - {{learner: er, settings: {{lr: 0.02, momentum: 0.9, clip_norm: 2.0, buffer_size: 100}}}}
+  - {{learner: derpp, settings: {{lr: 0.02, momentum: 0.9, clip_norm: 2.0, buffer_size: 100}}}}
+  - {{learner: ewc_on, settings: {{lr: 0.02, momentum: 0.9, clip_norm: 2.0, e_lambda: 20.0}}}}
 scenarios: [sequential]
 tasks: {{t1_superclasses: [0, 1], t2_superclasses: [2, 3], shortcut_superclasses: [2]}}
 training: {{epochs_t1: 12, epochs_t2: 8, batch_size: 16}}

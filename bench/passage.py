@@ -236,7 +236,7 @@ def passage(package: Path) -> tuple[float, list[tuple[str, str]], list[tuple[str
 
     seen: list[Call] = []
     with tempfile.TemporaryDirectory() as folder:
-        for draw in range(8):
+        for draw in range(32):
             train(Path(folder, str(draw)), draw)
             if (value := unmistakable(Path(folder, str(draw)))) is not None:
                 break
