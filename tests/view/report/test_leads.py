@@ -113,6 +113,35 @@ def test_nobody_learned_comes_first_and_a_dead_network_is_called_dead(dead: Mode
     assert np.allclose(constant_answers(dead, cell), (0.5, 1 / 6))
 
 
+def _told_wrongly(path: Path, methods: dict[str, list[float]]) -> Model:
+    """Three tasks of two classes. A task is unknown when its own training is said to end; at the end a share of
+    each of them is right, seed by seed. One constant answer has 1/2 of a task right, and 1/6 of all.
+    """
+    names = ["a", "b", "c"]
+    for method, ends in methods.items():
+        for seed, end in enumerate(ends):
+            with waterjar.Recorder(
+                path / f"{method}-{seed}", {"method": method}, seeds=[seed], tasks=names, eval_sets=names,
+                classes=[str(i) for i in range(6)], summary=False,
+            ) as run:  # fmt: skip
+                run.once("probe_samples", label=[[[0, 1] * 4, [2, 3] * 4, [4, 5] * 4]])
+                for at, task in enumerate(names):
+                    now = [end] * 3 if at == 2 else [0.0] * 3
+                    run.log(epoch=1, train_task=task, performance={"accuracy": now})
+    return modelled(path, {"analysis": {"families": ["continual"]}})
+
+
+def test_what_any_evaluation_shows_was_learned(tmp_path: Path) -> None:
+    """LA is 0.2 where a constant answer has 0.5; ACC is 0.6 where one has 1/6, which three seeds show."""
+    found = said(_told_wrongly(tmp_path / "s", {"good": [0.59, 0.6, 0.61], "none": [0.16, 0.165, 0.17]}))
+    assert found["learned"][0].startswith("none is not shown to have learned anything") and "good" not in str(
+        found["learned"]
+    )
+    few = said(_told_wrongly(tmp_path / "t", {"good": [0.25, 0.9], "one": [0.9]}))
+    (sentence,) = few["learned"]
+    assert sentence.startswith("Whether good and one learned cannot be told from 1 to 2 seeds: at the end of a task's")
+
+
 @pytest.mark.parametrize(("seeds", "words"), [((0,), "What other seeds would forget is not known"), ((0, 1), "naive")])
 def test_one_learner_and_few_seeds(seeds: tuple[int, ...], words: str, tmp_path: Path) -> None:
     model = modelled(continual_study(tmp_path / "s", ["naive"], seeds, epochs=2, tasks=2, features=False))
