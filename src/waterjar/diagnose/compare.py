@@ -16,7 +16,7 @@ from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import MEANINGS
 from waterjar.stats.corrections import correct
-from waterjar.stats.table import compare_many
+from waterjar.stats.table import compare_many, significant
 
 NOT_THERE = "not_recorded"
 _CORRECTED = ["p_corrected", "correction", "family", "family_size", "family_missing", "significant"]
@@ -94,7 +94,7 @@ def compare_cells(
         sorted(range(len(table)), key=lambda i: (order[table.metric[i]], table.baseline[i], not table.is_baseline[i]))
     ].reset_index(drop=True)
     table = correct(table, family=family, method=how.correction)
-    table["significant"] = table["p_corrected"] <= how.alpha
+    table["significant"] = significant(table, how.alpha, how.paired)
     return pd.concat([table, _without_value(table, absent, diagnosis)], ignore_index=True) if absent else table
 
 

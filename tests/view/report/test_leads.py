@@ -173,6 +173,26 @@ def test_a_baseline_that_is_best_is_called_so_and_who_has_no_value_is_named() ->
     assert "The best of them is m3" in against(found, words, lower_is_better=False, plural=plural)
 
 
+def test_two_pairs_claim_nothing_one_has_and_equals_are_equal() -> None:
+    base, own = Mean("base", 0.1, 0.0, 0.2, 3), [Mean(f"m{i}", 0.2, 0.1, 0.3, 3) for i in range(5)]
+    words, plural = ("has a higher accuracy than", "has a lower accuracy than", "has accuracy"), ("have a", "have b")
+    few = Difference(own[0], base, 0.118, 0.118, 0.118, 2, float("nan"), False)
+    clear = Difference(own[1], base, 0.1, 0.05, 0.15, 3, 0.01, True)
+    same = Difference(own[2], base, 0.0, 0.0, 0.0, 3, 1.0, False)
+
+    def told(*found: Difference) -> str:
+        return against(found, words, lower_is_better=False, plural=plural)
+
+    assert few.sign == 0 and clear.sign == 1
+    assert told(few) == (
+        "Whether m0 has a higher accuracy than base is not settled: the difference is 0.118 (the same in every seed, "
+        "2 pairs of seeds, and at least 3 are needed)."
+    )
+    assert told(same) == "m2 and base are equal in each of 3 seeds: m2 has accuracy 0.200."
+    many = told(few, clear, same, same._replace(own=own[3]))
+    assert "1 has a higher accuracy, 2 are equal to it and 1 is not settled (1 of them by 2 pairs of seeds" in many
+
+
 def test_of_many_learners_zeros_are_left_out_and_unchanged_is_said() -> None:
     def one(cell: str, begin: float, end: float, sign: int) -> Course:
         ends = (Mean(cell, value, value - 0.01, value + 0.01, 3) for value in (begin, end))

@@ -46,7 +46,7 @@ class Learning(NamedTuple):
 
     @property
     def _low(self) -> bool:
-        """Near chance, and not shown to be above it; three seeds at 90 % may have an interval that reaches below 50 %."""
+        """Near chance, and not shown to be above it; three seeds at 90 % may have an interval that reaches to 50 %."""
         return _reach(self.accuracy.mean, self.chance) < HARDLY and self.accuracy.above <= self.chance + 1e-9
 
     @property

@@ -25,7 +25,8 @@ def sentences(model: Model) -> list[str]:
     if unsure:
         who, seeds = listed([one.accuracy.cell for one in unsure], 4), seeds_of([one.accuracy for one in unsure])
         said.append(
-            f"Whether {who} learned cannot be told from {seeds}: {_reached(unsure)}; in other evaluations more is right."
+            f"Whether {who} learned cannot be told from {seeds}: {_reached(unsure)}; in other evaluations more is "
+            "right."
         )
     if little:
         who = listed([one.accuracy.cell for one in little], 4)
