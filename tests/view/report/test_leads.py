@@ -216,7 +216,8 @@ def test_a_seed_that_one_learner_lacks_is_named_where_their_difference_is_told(t
     both = continual_study(tmp_path / "t", seeds=(0, 1, 2), epochs=1, tasks=2, features=False)
     shutil.rmtree(both / "replay-1")
     told = said(modelled(both))["continual"]
-    assert len(told) == 2 and all("2 seeds, without seed 1 of naive, which the other lacks)" in one for one in told)
+    words = "2 pairs of seeds, and at least 3 are needed, without seed 1 of naive, which the other lacks)"
+    assert len(told) == 2 and all(words in one for one in told)
 
 
 def test_losses_alone(losses: Model) -> None:
