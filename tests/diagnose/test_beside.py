@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import waterjar
 from own_loops import continual_run, continual_study, loss_study
-from waterjar.diagnose.compare import compare_cells
+from waterjar.cli.main import app
+from waterjar.diagnose.compare import compare_cells, untested
 from waterjar.diagnose.coupling import coupled
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.view import figures
@@ -145,3 +147,16 @@ def test_a_seed_that_ends_early_is_in_the_lines_as_far_as_it_goes(tmp_path: Path
     continual_run(path / "naive-2", "naive", 2, 2, tasks=1)
     table = figures.data("metric_traces", waterjar.open_study(path), metrics=["effective_rank"])
     assert table["n"].max() == 3 and table["n"].iloc[-1] == 2
+
+
+def test_a_loss_beside_an_accuracy_is_said_to_be_compared_where_it_is_named(tmp_path: Path, folder: Path) -> None:
+    path = continual_study(tmp_path / "s", epochs=1, tasks=1, features=False)
+    name = "performance/loss[digits01]"
+    assert untested(diagnose(waterjar.open_study(path)), ["average_accuracy"]) == (name, 1)  # and that of training
+    said = " ".join(CliRunner().invoke(app, ["compare", str(path), "--no-figures"]).output.split())
+    assert f"not tested unless it is named: {name} (and 1 more); --metrics '{name}' compares it" in said
+    named = CliRunner().invoke(app, ["compare", str(path), "--no-figures", "--metrics", f"{name},train/loss"])
+    assert named.exit_code == 0 and "not tested unless" not in named.output
+    told = "The recorded loss is compared by"
+    assert told in waterjar.report(waterjar.open_study(path), tmp_path / "r.md").read_text(encoding="utf-8")
+    assert told not in waterjar.report(waterjar.open_study(folder), tmp_path / "t.md").read_text(encoding="utf-8")
