@@ -101,14 +101,15 @@ def draw(name: str, source: "Source", **settings: Any) -> "Figure":
 @contextlib.contextmanager
 def _saying_which_runs(source: "Source") -> Iterator[None]:
     """Of runs that do not fit together, say which they are, as a diagnosis does."""
-    from waterjar.diagnose.fitting import unlike  # noqa: PLC0415 - as above
+    from waterjar.diagnose.fitting import unlike  # noqa: PLC0415 - not for a list of figures
+    from waterjar.run.study import Study  # noqa: PLC0415
 
     try:
         yield
     except UnlikeError as error:
         study = getattr(source, "study", source)
-        apart = unlike(study) if hasattr(study, "cell_names") else {}
-        if not apart:
+        apart = unlike(study) if isinstance(study, Study) else {}
+        if not isinstance(study, Study) or not apart:
             raise
         raise UnlikeError("; ".join(f"{study.cell_names[cell]}: {why}" for cell, why in apart.items())) from error
 

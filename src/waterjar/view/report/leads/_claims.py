@@ -97,8 +97,8 @@ def differences_of(model: Model, metric: str) -> list[Difference]:
             continue
         bounds = line.difference, line.difference_low, line.difference_high
         lone = left_out(model, *((str(name), seeds.get(str(name), set())) for name in (line.group, line.baseline)))
-        sure_of = int(line.n_compared), line.p_corrected, line.significant, model.paired
-        found.append(Difference(pair[0], pair[1], *bounds, *sure_of, lone))
+        sure_of = int(line.n_compared), line.p_corrected, line.significant
+        found.append(Difference(pair[0], pair[1], *bounds, *sure_of, paired=model.paired, left_out=lone))
     return found
 
 
