@@ -59,6 +59,15 @@ def setting_as(name: str, value: object = "...") -> str:
     return f'--set {name}={value} (Python: settings={{"{name}": {_code(value)}}})'
 
 
+def where_as(condition: str) -> str:
+    """How some runs of a study are chosen.
+
+    >>> print(where_as('name != "naive-1"'))
+    --where 'name != "naive-1"' (Python: study.select('name != "naive-1"'))
+    """
+    return f"--where '{condition}' (Python: study.select({condition!r}))"
+
+
 def _code(value: object) -> str:
     """A value as Python has it; text that is no plain word stands for a value, and is left as it is."""
     return repr(value) if isinstance(value, str) and value.isidentifier() and value.islower() else str(value)

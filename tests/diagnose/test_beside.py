@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import waterjar
 from own_loops import continual_run, continual_study, loss_study
-from waterjar.diagnose.compare import compare_cells
+from waterjar.cli.main import app
+from waterjar.diagnose.compare import compare_cells, untested
 from waterjar.diagnose.coupling import coupled
 from waterjar.diagnose.study import Diagnosis, diagnose
 from waterjar.view import figures
@@ -117,3 +119,44 @@ def test_runs_that_do_not_fit_are_told_alike_by_figures_and_families(tmp_path: P
         with pytest.raises(waterjar.WaterjarError, match=told):
             figures.draw(name, study)
     assert told in diagnose(study).passed_over["continual"]
+
+
+def test_no_figure_of_snapshots_draws_runs_that_do_not_fit(tmp_path: Path) -> None:
+    """No cell fits, so that none is left out: at one snapshot seeds trained different tasks."""
+    path = continual_study(tmp_path / "s", ["naive", "replay"], (0, 1), epochs=4, tasks=2)
+    for method in ("naive", "replay"):
+        continual_run(path / f"{method}-2", method, 2, 2, tasks=2)
+    study = waterjar.open_study(path)
+    found = diagnose(study, families=["plasticity", "drift"])
+    for source in (study, found):
+        for name in ("plasticity_stack", "metric_traces", "drift_matrix", "learning_curves"):
+            how = {"metrics": ["effective_rank"]} if name == "metric_traces" else {}
+            with pytest.raises(waterjar.WaterjarError) as told:
+                figures.draw(name, source, **how)
+            for method in ("naive", "replay"):
+                assert f"{method}: {method}-2 trained 2 epochs a task, the others 4. Of these alone" in str(told.value)
+            assert "(Python: study.select('name != \"naive-2\"'))" in str(told.value)
+    rest = study.select('name != "naive-2"')  # the other cell does not cost this one its lines
+    assert set(figures.data("plasticity_stack", rest)["cell"]) == {"naive"}
+    whole = waterjar.report(study, tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "naive-2 trained 2 epochs a task, the others 4" in whole
+
+
+def test_a_seed_that_ends_early_is_in_the_lines_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = continual_study(tmp_path / "s", ["naive"], (0, 1), epochs=2, tasks=2)
+    continual_run(path / "naive-2", "naive", 2, 2, tasks=1)
+    table = figures.data("metric_traces", waterjar.open_study(path), metrics=["effective_rank"])
+    assert table["n"].max() == 3 and table["n"].iloc[-1] == 2
+
+
+def test_a_loss_beside_an_accuracy_is_said_to_be_compared_where_it_is_named(tmp_path: Path, folder: Path) -> None:
+    path = continual_study(tmp_path / "s", epochs=1, tasks=1, features=False)
+    name = "performance/loss[digits01]"
+    assert untested(diagnose(waterjar.open_study(path)), ["average_accuracy"]) == (name, 1)  # and that of training
+    said = " ".join(CliRunner().invoke(app, ["compare", str(path), "--no-figures"]).output.split())
+    assert f"not tested unless it is named: {name} (and 1 more); --metrics '{name}' compares it" in said
+    named = CliRunner().invoke(app, ["compare", str(path), "--no-figures", "--metrics", f"{name},train/loss"])
+    assert named.exit_code == 0 and "not tested unless" not in named.output
+    told = "The recorded loss is compared by"
+    assert told in waterjar.report(waterjar.open_study(path), tmp_path / "r.md").read_text(encoding="utf-8")
+    assert told not in waterjar.report(waterjar.open_study(folder), tmp_path / "t.md").read_text(encoding="utf-8")

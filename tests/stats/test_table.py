@@ -142,3 +142,15 @@ def test_what_cannot_be(change: dict[str, object], settings: dict[str, object], 
         frame = pd.concat([frame, frame.iloc[:1]])
     with pytest.raises(WaterjarError, match=words):
         compare_many(frame, **settings)  # type: ignore[arg-type]
+
+
+def test_two_pairs_have_a_p_and_no_star() -> None:
+    """Differences 1 and 1.001 have p = 0.0003, from two numbers; with a third pair, or unpaired, there is a star."""
+    rows = [("acc", group, seed, value) for group, values in (("a", (0, 0, 0)), ("b", (1, 1.001, 1.002)))
+            for seed, value in enumerate(values)]  # fmt: skip
+    tidy = pd.DataFrame(rows, columns=["metric", "group", "seed", "value"])
+    two = cell(compare_many(tidy[tidy["seed"] < 2], baseline="a"), "acc", "b")
+    assert two["p_corrected"] < 0.001 and not two["significant"] and "at least 3 are needed" in two["reason"]
+    assert not compare([1, 1.001], [0.0, 0.0], paired=True).significant
+    assert cell(compare_many(tidy, baseline="a"), "acc", "b")["significant"]
+    assert cell(compare_many(tidy[tidy["seed"] < 2], baseline="a", paired=False), "acc", "b")["significant"]

@@ -260,11 +260,20 @@ def _print(compared: pd.DataFrame, found: Diagnosis, baseline: str) -> None:
         for _, line in compared.iterrows()
         if line["reason"] and not line["missing"]
     }
-    lines += _censored(compared, found)
+    lines += [*_censored(compared, found), *_untested(compared, found)]
     notes = {(line["group"], line["baseline_note"]) for _, line in compared.iterrows() if line["baseline_note"]}
     said |= {f"{group}: {note}" for group, note in notes}
     told = said | {f"{group}: {part}" for group, note in notes for part in note.split("; ")}
     print_rich(*lines, *sorted(said), *(line for line in warnings_of(found) if line not in told))
+
+
+def _untested(compared: pd.DataFrame, found: Diagnosis) -> list[str]:
+    """That losses are not tested beside accuracies unless they are named; nothing where none was recorded."""
+    from waterjar.diagnose.compare import untested  # noqa: PLC0415
+
+    name, more = untested(found, compared["metric"])
+    others = f" (and {more} more)" if more else ""
+    return [f"recorded, and not tested unless it is named: {name}{others}; --metrics '{name}' compares it"] * bool(name)
 
 
 def _censored(compared: pd.DataFrame, found: Diagnosis) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from waterjar.diagnose.study import Diagnosis
 from waterjar.errors import WaterjarError
 from waterjar.run.schema import MEANINGS
 from waterjar.stats.corrections import correct
-from waterjar.stats.table import compare_many
+from waterjar.stats.table import compare_many, significant
 
 NOT_THERE = "not_recorded"
 _CORRECTED = ["p_corrected", "correction", "family", "family_size", "family_missing", "significant"]
@@ -94,7 +94,7 @@ def compare_cells(
         sorted(range(len(table)), key=lambda i: (order[table.metric[i]], table.baseline[i], not table.is_baseline[i]))
     ].reset_index(drop=True)
     table = correct(table, family=family, method=how.correction)
-    table["significant"] = table["p_corrected"] <= how.alpha
+    table["significant"] = significant(table, how.alpha, how.paired)
     return pd.concat([table, _without_value(table, absent, diagnosis)], ignore_index=True) if absent else table
 
 
@@ -126,6 +126,14 @@ def _without_value(table: pd.DataFrame, absent: Mapping[str, str], diagnosis: Di
 def main_metrics(diagnosis: Diagnosis, tests: Tests) -> list[str]:
     """What is compared where nobody names any: the few that matter; without pairs, none that is a difference itself."""
     return [name for name in diagnosis.main_metrics() if tests.paired or not diagnosis.declared(name).relative]
+
+
+def untested(diagnosis: Diagnosis, tested: Iterable[str]) -> tuple[str, int]:
+    """(a loss that was recorded beside what is tested, how many more there are); empty, 0 where there is none."""
+    quantities, known = diagnosis.recorded.quantities, set(tested)
+    losses = [name for name in diagnosis.described if quantities[name].variable == "loss" and name not in known]
+    evaluated = [name for name in losses if quantities[name].group == "performance"]
+    return (evaluated or losses or [""])[0], max(0, len(losses) - 1)
 
 
 def _why_nothing(diagnosis: Diagnosis) -> str:

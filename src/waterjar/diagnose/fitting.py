@@ -34,11 +34,16 @@ def fitting(study: Study) -> Study:
         study = study.without(gone, list(gone.values()))
         if not study.entries:
             raise WaterjarError("\n".join(gone.values()))
-    unlike = {cell: why for cell, entries in study.cells.items() if (why := _unlike(study, entries))}
-    names = [entry.name for cell in unlike for entry in study.cells[cell]]
-    left_out = " is left out" * (len(unlike) < len(study.cells))
-    notes = [f"{study.cell_names[cell]}{left_out}: {why}" for cell, why in unlike.items()]
-    return study.without(names if left_out else [], notes) if unlike else study
+    apart = unlike(study)
+    names = [entry.name for cell in apart for entry in study.cells[cell]]
+    left_out = " is left out" * (len(apart) < len(study.cells))
+    notes = [f"{study.cell_names[cell]}{left_out}: {why}" for cell, why in apart.items()]
+    return study.without(names if left_out else [], notes) if apart else study
+
+
+def unlike(study: Study) -> dict[str, str]:
+    """cell -> why its runs do not fit together, of those whose runs do not."""
+    return {cell: why for cell, entries in study.cells.items() if (why := _unlike(study, entries))}
 
 
 def lengths(study: Study) -> dict[str, Course]:

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from waterjar.run.join import UnlikeError
 from waterjar.run.schema import JOINT
 from waterjar.run.visits import VISIT, stretches
 
@@ -110,7 +111,12 @@ def is_further_visit(name: str) -> bool:
 
 
 def visit_names_of(steps: Any) -> list[str]:
-    """The same of a Dataset with the task, and where it was recorded the visit, of every step or snapshot."""
+    """The same of a Dataset with the task, and where it was recorded the visit, of every step or snapshot.
+
+    Seeds of one cell that were trained otherwise have no course in common: they are an error.
+    """
+    if "repeat" in steps["train_task"].dims:
+        raise UnlikeError("seeds of one cell trained different tasks at the same snapshot: they have no common course")
     tasks = steps["train_task"].values.astype(str).tolist()
     visits = steps[VISIT].values.astype(float) if VISIT in steps.coords else None
     return visit_names(tasks, None if visits is None or np.isnan(visits).any() else visits)

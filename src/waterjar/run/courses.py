@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from waterjar.errors import where_as
 from waterjar.run.join import UnlikeError
 from waterjar.run.reader import Run
 from waterjar.run.visits import stretches, visits_by_step
@@ -83,4 +84,4 @@ def _sentence(courses: Mapping[str, Course | None], otherwise: str) -> str:
     parts = [f"{run} trained {told[run].words}" for run in odd[:_FEW]] + ["..."] * (len(odd) > _FEW)
     without = " and ".join(f'name != "{run}"' for run in odd[:_FEW])
     usual_words = most.words.partition(" epoch")[0] if told[odd[-1]].words.endswith("a task") else most.words
-    return f"{', '.join(parts)}, {others} {usual_words}. Of these alone it is measured with --where '{without}'"
+    return f"{', '.join(parts)}, {others} {usual_words}. Of these alone it is measured with {where_as(without)}"

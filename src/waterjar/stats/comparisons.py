@@ -13,6 +13,7 @@ from waterjar.errors import WaterjarError, unknown_name
 from waterjar.stats import significance
 from waterjar.stats.effects import hedges_g, probability_of_improvement
 from waterjar.stats.samples import (
+    MIN_PAIRS,
     Array,
     Rng,
     check_between,
@@ -128,7 +129,7 @@ def compare(
         test_statistic=outcome.statistic,
         p_value=outcome.p_value,
         effect_size=effect.estimate,
-        significant=bool(outcome.p_value <= alpha),
+        significant=bool(outcome.p_value <= alpha) and not (is_paired and first.size < MIN_PAIRS),
         difference=difference,
         low=low,
         high=high,

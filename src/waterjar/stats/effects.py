@@ -11,7 +11,7 @@ from scipy import special
 
 from waterjar.errors import unknown_name
 from waterjar.stats.intervals import Interval
-from waterjar.stats.samples import Array, check_between, constant, observed, observed_pairs, why_undefined
+from waterjar.stats.samples import MIN_PAIRS, Array, check_between, constant, observed, observed_pairs, why_undefined
 
 VARIANTS = ("g_s", "g_av", "g_z")
 EFFECTS = {
@@ -163,8 +163,8 @@ def _independent_g(a: npt.ArrayLike, b: npt.ArrayLike, confidence: float) -> Int
 def _paired_g(a: npt.ArrayLike, b: npt.ArrayLike, variant: str, confidence: float) -> Interval:
     first, second, n_missing = observed_pairs(a, b)
     n = first.size
-    reason = f"{n} pairs, at least 3 are needed" if n < 3 else ""
-    reason = reason or why_undefined(first, 3, "a") or why_undefined(second, 3, "b")
+    reason = f"{n} pairs, at least {MIN_PAIRS} are needed" if n < MIN_PAIRS else ""
+    reason = reason or why_undefined(first, MIN_PAIRS, "a") or why_undefined(second, MIN_PAIRS, "b")
     if reason:
         return Interval(_NAN, _NAN, _NAN, n, n_missing, variant, confidence, reason)
     scale = _scale(first, second)

@@ -18,6 +18,8 @@ Array = npt.NDArray[np.float64]
 Rng = int | np.random.SeedSequence | np.random.Generator
 
 # Values that differ by less than this many units in the last place differ by rounding, not by the seed.
+MIN_PAIRS = 3
+"""Pairs of seeds from which on a difference has an effect size, and may be called significant."""
 _ROUNDING = 32 * float(np.finfo(np.float64).eps)
 
 

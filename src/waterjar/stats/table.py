@@ -13,12 +13,12 @@ from waterjar.stats.comparisons import Comparison, compare
 from waterjar.stats.corrections import METHODS as CORRECTIONS
 from waterjar.stats.corrections import correct
 from waterjar.stats.intervals import summarise
-from waterjar.stats.samples import Rng, check_between, pair_by_seed
+from waterjar.stats.samples import MIN_PAIRS, Rng, check_between, pair_by_seed
 
 COLUMNS = ("metric", "group", "seed", "value")
 _NAN = float("nan")
 _ONE = "one seed: a mean has an interval from 2 seeds on"
-_ONE_PAIR = "one pair of seeds: a difference has an interval and a test from 2 pairs on, an effect size from 3 on"
+_ONE_PAIR = "one pair of seeds: an interval and a test take 2 pairs, an effect size and a star 3"
 # Columns of the result that come from the comparison, under the names they have there.
 _COMPARED = (
     "difference",
@@ -108,9 +108,15 @@ def compare_many(
             row["reason"] = _named(row["reason"], a=group, b=baseline)
         rows.append(row)
     table = correct(pd.DataFrame(rows), family=family, method=correction)
-    table["significant"] = table["p_corrected"] <= alpha
+    table["significant"] = significant(table, alpha, paired)
     ends = ["reason", "note"]
     return table[[column for column in table.columns if column not in ends] + ends]
+
+
+def significant(table: pd.DataFrame, alpha: float, paired: bool) -> pd.Series:
+    """Whether a difference may be called so: by its corrected p, and never by two pairs of seeds."""
+    enough = table["n_compared"] >= MIN_PAIRS if paired else True
+    return (table["p_corrected"] <= alpha) & enough
 
 
 def _compared(

@@ -180,7 +180,25 @@ def by_cell(result: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
         return
     for i, name in enumerate(result["cell"].values):
         one = result.isel(cell=i)
-        yield str(name), one.rename(seed="repeat").assign_coords(seed=("repeat", one["seed"].values))
+        one = one.rename(seed="repeat").assign_coords(seed=("repeat", one["seed"].values))
+        yield str(name), one.assign_coords(_agreed(one))
+
+
+def _agreed(one: xr.Dataset) -> dict[str, tuple[str, Any]]:
+    """Coordinates of snapshots that each seed has for itself, and about which all seeds of a cell agree: once.
+
+    What a seed has not (it ended earlier, or another cell alone has it) says nothing.
+    """
+    found = {}
+    for name, coordinate in one.coords.items():
+        if coordinate.dims != ("repeat", "snapshot") or coordinate.dtype.kind == "b":
+            continue
+        values = coordinate.values
+        there = values != "" if values.dtype.kind in "OU" else ~np.isnan(values.astype(float))
+        first = values[there.argmax(axis=0), np.arange(values.shape[1])] if len(values) else values
+        if ((values == first) | ~there).all():
+            found[str(name)] = ("snapshot", first)
+    return found
 
 
 def repeats_of(one: xr.Dataset, name: str, *dims: str) -> tuple[Any, Any, Any]:
@@ -211,6 +229,9 @@ def snapshot_table(
                 raise unknown_name("over", over, [str(n) for n, c in one.coords.items() if c.dims == ("snapshot",)])
             if one[over].values.dtype.kind not in "iuf":
                 raise WaterjarError(f"over={over}: expected an epoch or another number")
+            visit_names_of(one)  # whatever it is drawn over, seeds that were trained otherwise have no course
+            if "repeat" in one[over].dims:
+                raise WaterjarError(f"over={over}: seeds of {cell} differ in it: expected what they have in common")
             there = ~np.isnan(one[over].values.astype(float))
             one = one.isel(snapshot=there)
             per_layer = "layer" in whole[metric].dims

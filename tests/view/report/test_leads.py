@@ -113,6 +113,35 @@ def test_nobody_learned_comes_first_and_a_dead_network_is_called_dead(dead: Mode
     assert np.allclose(constant_answers(dead, cell), (0.5, 1 / 6))
 
 
+def _told_wrongly(path: Path, methods: dict[str, list[float]]) -> Model:
+    """Three tasks of two classes. A task is unknown when its own training is said to end; at the end a share of
+    each of them is right, seed by seed. One constant answer has 1/2 of a task right, and 1/6 of all.
+    """
+    names = ["a", "b", "c"]
+    for method, ends in methods.items():
+        for seed, end in enumerate(ends):
+            with waterjar.Recorder(
+                path / f"{method}-{seed}", {"method": method}, seeds=[seed], tasks=names, eval_sets=names,
+                classes=[str(i) for i in range(6)], summary=False,
+            ) as run:  # fmt: skip
+                run.once("probe_samples", label=[[[0, 1] * 4, [2, 3] * 4, [4, 5] * 4]])
+                for at, task in enumerate(names):
+                    now = [end] * 3 if at == 2 else [0.0] * 3
+                    run.log(epoch=1, train_task=task, performance={"accuracy": now})
+    return modelled(path, {"analysis": {"families": ["continual"]}})
+
+
+def test_what_any_evaluation_shows_was_learned(tmp_path: Path) -> None:
+    """LA is 0.2 where a constant answer has 0.5; ACC is 0.6 where one has 1/6, which three seeds show."""
+    found = said(_told_wrongly(tmp_path / "s", {"good": [0.59, 0.6, 0.61], "none": [0.16, 0.165, 0.17]}))
+    assert found["learned"][0].startswith("none is not shown to have learned anything") and "good" not in str(
+        found["learned"]
+    )
+    few = said(_told_wrongly(tmp_path / "t", {"good": [0.25, 0.9], "one": [0.9]}))
+    (sentence,) = few["learned"]
+    assert sentence.startswith("Whether good and one learned cannot be told from 1 to 2 seeds: at the end of a task's")
+
+
 @pytest.mark.parametrize(("seeds", "words"), [((0,), "What other seeds would forget is not known"), ((0, 1), "naive")])
 def test_one_learner_and_few_seeds(seeds: tuple[int, ...], words: str, tmp_path: Path) -> None:
     model = modelled(continual_study(tmp_path / "s", ["naive"], seeds, epochs=2, tasks=2, features=False))
@@ -144,6 +173,26 @@ def test_a_baseline_that_is_best_is_called_so_and_who_has_no_value_is_named() ->
     assert "The best of them is m3" in against(found, words, lower_is_better=False, plural=plural)
 
 
+def test_two_pairs_claim_nothing_one_has_and_equals_are_equal() -> None:
+    base, own = Mean("base", 0.1, 0.0, 0.2, 3), [Mean(f"m{i}", 0.2, 0.1, 0.3, 3) for i in range(5)]
+    words, plural = ("has a higher accuracy than", "has a lower accuracy than", "has accuracy"), ("have a", "have b")
+    few = Difference(own[0], base, 0.118, 0.118, 0.118, 2, float("nan"), False)
+    clear = Difference(own[1], base, 0.1, 0.05, 0.15, 3, 0.01, True)
+    same = Difference(own[2], base, 0.0, 0.0, 0.0, 3, 1.0, False)
+
+    def told(*found: Difference) -> str:
+        return against(found, words, lower_is_better=False, plural=plural)
+
+    assert few.sign == 0 and clear.sign == 1
+    assert told(few) == (
+        "Whether m0 has a higher accuracy than base is not settled: the difference is 0.118 (the same in every seed, "
+        "2 pairs of seeds, and at least 3 are needed)."
+    )
+    assert told(same) == "m2 and base are equal in each of 3 seeds: m2 has accuracy 0.200."
+    many = told(few, clear, same, same._replace(own=own[3]))
+    assert "1 has a higher accuracy, 2 are equal to it and 1 is not settled (1 of them by 2 pairs of seeds" in many
+
+
 def test_of_many_learners_zeros_are_left_out_and_unchanged_is_said() -> None:
     def one(cell: str, begin: float, end: float, sign: int) -> Course:
         ends = (Mean(cell, value, value - 0.01, value + 0.01, 3) for value in (begin, end))
@@ -167,7 +216,8 @@ def test_a_seed_that_one_learner_lacks_is_named_where_their_difference_is_told(t
     both = continual_study(tmp_path / "t", seeds=(0, 1, 2), epochs=1, tasks=2, features=False)
     shutil.rmtree(both / "replay-1")
     told = said(modelled(both))["continual"]
-    assert len(told) == 2 and all("2 seeds, without seed 1 of naive, which the other lacks)" in one for one in told)
+    words = "2 pairs of seeds, and at least 3 are needed, without seed 1 of naive, which the other lacks)"
+    assert len(told) == 2 and all(words in one for one in told)
 
 
 def test_losses_alone(losses: Model) -> None:

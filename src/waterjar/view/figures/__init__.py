@@ -13,11 +13,14 @@ The contract. Every file `<name>.py` here whose name does not begin with `_` is 
 figure is ONE new file here, its test, and its example in docs/gallery; or one file of another package (docs/parts.md).
 """
 
+import contextlib
 import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from waterjar.errors import unknown_name
+from waterjar.run.join import UnlikeError
 from waterjar.run.shelf import SHELVES
 from waterjar.view.style import save
 
@@ -74,7 +77,7 @@ def data(name: str, source: "Source", **settings: Any) -> "pd.DataFrame":
     function = _module(name).data
     _check(name, function, settings)
     settings = _without_symbols(settings)
-    with SHELF.calling(name):
+    with SHELF.calling(name), _saying_which_runs(source):
         found: pd.DataFrame = function(source, **settings)
         if not hasattr(found, "columns"):
             raise TypeError(f"expected a DataFrame, and its data gave {type(found).__name__}")
@@ -86,13 +89,29 @@ def draw(name: str, source: "Source", **settings: Any) -> "Figure":
     function = getattr(_module(name), name)
     _check(name, function, settings)
     settings = _without_symbols(settings)
-    with SHELF.calling(name):
+    with SHELF.calling(name), _saying_which_runs(source):
         drawn: Figure = function(source, **settings)
         if not hasattr(drawn, "savefig"):
             raise TypeError(f"expected a Figure, and it gave {type(drawn).__name__}")
         if name not in SHELF.ours:  # some of what is wrong shows when it is laid out: here its package can be named
             drawn.draw_without_rendering()
     return drawn
+
+
+@contextlib.contextmanager
+def _saying_which_runs(source: "Source") -> Iterator[None]:
+    """Of runs that do not fit together, say which they are, as a diagnosis does."""
+    from waterjar.diagnose.fitting import unlike  # noqa: PLC0415 - not for a list of figures
+    from waterjar.run.study import Study  # noqa: PLC0415
+
+    try:
+        yield
+    except UnlikeError as error:
+        study = getattr(source, "study", source)
+        apart = unlike(study) if isinstance(study, Study) else {}
+        if not isinstance(study, Study) or not apart:
+            raise
+        raise UnlikeError("; ".join(f"{study.cell_names[cell]}: {why}" for cell, why in apart.items())) from error
 
 
 def _without_symbols(settings: dict[str, Any]) -> dict[str, Any]:

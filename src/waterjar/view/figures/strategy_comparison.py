@@ -109,8 +109,10 @@ def data(
         compared = compare_cells(diagnosis, every, baseline=chosen, tests=how)
         compared = compared[compared["metric"].isin(names)].reset_index(drop=True)
     compared["stars"] = [
-        stars(p, least, how.alpha)
-        for p, least in zip(compared["p_corrected"], compared["smallest_exact_p"], strict=True)
+        stars(p, least, how.alpha) if clear else ""
+        for p, least, clear in zip(
+            *(compared[key] for key in ("p_corrected", "smallest_exact_p", "significant")), strict=True
+        )
     ]
     kept = [
         "metric", "group", "mean", "low", "high", "interval", "n", "is_baseline", "difference", "p_value",

@@ -102,7 +102,7 @@ def _of_quantity(
             bounds = line.difference, line.difference_low, line.difference_high
             sure_of = int(line.n_compared), line.p_corrected, bool(line.significant)
             lone = left_out(model, *((str(name), seeds[str(name)]) for name in (line.group, line.baseline)))
-            found.append(Difference(*pair, *bounds, *sure_of, lone))
+            found.append(Difference(*pair, *bounds, *sure_of, paired=model.paired, left_out=lone))
     return found, int(rows["family_size"].max()) if found else 0
 
 

@@ -122,6 +122,11 @@ class Model:
         """What cells are compared with: as asked for, as declared, or as is usual."""
         return self.diagnosis.analysis.baseline_name or default_baseline(self.study)[0]
 
+    @property
+    def paired(self) -> bool:
+        """Whether learners are compared seed by seed."""
+        return self.diagnosis.analysis.test_settings.paired
+
     @cached_property
     def compared(self) -> tuple[pd.DataFrame, str]:
         """Learners beside the baseline by every metric that matters, as `waterjar compare` tests them; or why not."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from waterjar.diagnose.over_seeds import OverSeeds, over_seeds
+from waterjar.stats.samples import MIN_PAIRS
 from waterjar.view.numbers import counted, listed, no_width, number
 from waterjar.view.report.model import Model
 
@@ -52,6 +53,7 @@ class Difference(NamedTuple):
     p: float
     """Corrected over all that `waterjar compare` tests."""
     significant: bool
+    paired: bool = True
     left_out: str = ""
     """Of pairs: which seeds count in a mean alone, for the other has no value of them."""
 
@@ -61,9 +63,19 @@ class Difference(NamedTuple):
 
         All seeds may differ by the same amount: a t test has no scale then, and an interval of no width is clear of 0.
         """
-        alike = self.n > 1 and math.isnan(self.p) and no_width(self.low, self.high, 1.0)
+        alike = self.n >= MIN_PAIRS and math.isnan(self.p) and no_width(self.low, self.high, 1.0)
         clear = self.significant or (alike and abs(self.mean) > 1e-12)
         return (1 if self.mean > 0 else -1) if clear else 0
+
+    @property
+    def too_few(self) -> bool:
+        """Whether so few pairs show nothing, however alike they are."""
+        return self.paired and 1 < self.n < MIN_PAIRS
+
+    @property
+    def equal(self) -> bool:
+        """Whether there is no difference in any seed."""
+        return self.n > 1 and abs(self.mean) <= 1e-12 and no_width(self.low, self.high, 1.0)
 
 
 def means_of(model: Model, metric: str) -> list[Mean]:
@@ -86,13 +98,13 @@ def differences_of(model: Model, metric: str) -> list[Difference]:
         bounds = line.difference, line.difference_low, line.difference_high
         lone = left_out(model, *((str(name), seeds.get(str(name), set())) for name in (line.group, line.baseline)))
         sure_of = int(line.n_compared), line.p_corrected, line.significant
-        found.append(Difference(pair[0], pair[1], *bounds, *sure_of, lone))
+        found.append(Difference(pair[0], pair[1], *bounds, *sure_of, paired=model.paired, left_out=lone))
     return found
 
 
 def left_out(model: Model, *sides: tuple[str, set[int]]) -> str:
     """In words, the seeds that one of two learners (name, seeds with a value) has and the other lacks, of pairs."""
-    if not model.diagnosis.analysis.test_settings.paired:
+    if not model.paired:
         return ""
     (name, own), (base, theirs) = sides
     alone = [(name, sorted(own - theirs)), (base, sorted(theirs - own))]
@@ -157,6 +169,9 @@ def sure(one: Difference) -> str:
     p = "p < 0.001" if one.p < SMALL else f"p = {number(one.p)}"
     alike = "the same in every seed" if one.n > 1 else ""
     said = alike if math.isnan(one.p) else p
+    if one.too_few:
+        pairs = f"{one.n} pairs of seeds, and at least {MIN_PAIRS} are needed"
+        return ", ".join(text for text in (said, pairs, one.left_out) if text)
     return ", ".join(text for text in (said, counted(one.n, "seed"), one.left_out) if text)
 
 
@@ -186,8 +201,12 @@ def against(
         return " ".join(f"{_one(one, words, better, write)}." for one in found)
     bases = listed(dict.fromkeys(one.other.cell for one in found), 2)
     groups = [[one for one in found if one.sign == sign] for sign in (better, -better, 0)]
-    said = [f"{len(part)} {word}" for part, word in zip(groups, plural, strict=False) if part]
-    said += [f"{len(groups[2])} {'is' if len(groups[2]) == 1 else 'are'} not settled"] if groups[2] else []
+    alone = [word.removesuffix(" than") for word in words[:2]]
+    counts = zip(groups, alone, plural, strict=False)
+    said = [f"{len(part)} {single if len(part) == 1 else many}" for part, single, many in counts if part]
+    equal, rest = ([one for one in groups[2] if one.equal is same] for same in (True, False))
+    said += [f"{len(equal)} {'is' if len(equal) == 1 else 'are'} equal to it"] if equal else []
+    said += [f"{len(rest)} {'is' if len(rest) == 1 else 'are'} not settled{_with_few(rest)}"] if rest else []
     ends = sorted(found, key=lambda one: one.own.mean, reverse=not lower_is_better)
     best, worst = (f"{one.own.cell} ({write(one.own.mean)})" for one in (ends[0], ends[-1]))
     means = {one.other.cell: one.other.mean for one in found}
@@ -201,11 +220,20 @@ def against(
     )
 
 
+def _with_few(found: Sequence[Difference]) -> str:
+    """Of how many learners there are too few pairs, in brackets."""
+    few = sum(one.too_few for one in found)
+    return f" ({few} of them by 2 pairs of seeds, and at least {MIN_PAIRS} are needed)" if few else ""
+
+
 def _one(one: Difference, words: tuple[str, str, str], better: int, write: Write) -> str:
     name, base = one.own.cell, one.other.cell
     if one.n < 2:
         own, other = write(one.own.mean), write(one.other.mean)
         return f"With one seed, {name} {words[2]} {own}, {base} {other}; what other seeds would give is not known"
+    if one.equal:
+        seeds = ", ".join(text for text in (counted(one.n, "seed"), one.left_out) if text)
+        return f"{name} and {base} are equal in each of {seeds}: {name} {words[2]} {write(one.own.mean)}"
     if one.sign == 0:
         open_end = written(Mean("", one.mean, one.low, one.high, one.n), write)
         return f"Whether {name} {words[0]} {base} is not settled: the difference is {open_end} ({sure(one)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from waterjar.diagnose.compare import untested
 from waterjar.view.numbers import counted, listed, number
 from waterjar.view.report.leads._claims import (
     FEW,
@@ -30,7 +31,16 @@ def sentences(model: Model) -> list[str]:
     if "continual" not in model.diagnosis.results or nobody_learned(model):
         return []
     lost = {one.accuracy.cell for one in learning(model) if one.at_chance}
-    return [text for text in (_forgetting(model, lost), _ending(model)) if text]
+    return [text for text in (_forgetting(model, lost), _ending(model), _untested(model)) if text]
+
+
+def _untested(model: Model) -> str:
+    """Of one task, which says no more than its accuracy: that its loss was recorded, and how it is compared."""
+    table = model.compared[0]
+    if table.empty or int(model.diagnosis.results["continual"]["n_tasks"].max()) > 1:
+        return ""
+    name, _ = untested(model.diagnosis, table["metric"])
+    return f"The recorded loss is compared by waterjar compare --metrics '{name}'." if name else ""
 
 
 def _same_tasks(model: Model, one: Difference) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from waterjar.view.numbers import counted, listed
-from waterjar.view.report.leads._claims import hundredths, percent
+from waterjar.view.report.leads._claims import hundredths, percent, seeds_of
 from waterjar.view.report.leads._learned import Learning, learning
 from waterjar.view.report.model import Model
 
@@ -15,12 +15,19 @@ def sentences(model: Model) -> list[str]:
     """Who is at chance, or hardly above it; nothing where everybody learned, or where chance is not known."""
     found = learning(model)
     lost, little = [one for one in found if one.at_chance], [one for one in found if one.hardly]
+    unsure = [one for one in found if one.open]
     said = []
     if lost and len(lost) == len(found):
         said.append(f"Nobody is shown to have learned: {_reached(lost)}. There is nothing to judge, and no verdict.")
     elif lost:
         who = listed([one.accuracy.cell for one in lost], 4)
         said.append(f"{who} {'is' if len(lost) == 1 else 'are'} not shown to have learned anything: {_reached(lost)}.")
+    if unsure:
+        who, seeds = listed([one.accuracy.cell for one in unsure], 4), seeds_of([one.accuracy for one in unsure])
+        said.append(
+            f"Whether {who} learned cannot be told from {seeds}: {_reached(unsure)}; in other evaluations more is "
+            "right."
+        )
     if little:
         who = listed([one.accuracy.cell for one in little], 4)
         said.append(f"{who} {'has' if len(little) == 1 else 'have'} hardly learned: {_reached(little)}.")
