@@ -81,8 +81,8 @@ def _rows(name: str, outputs: Sequence[Any], samples: Samples, after: After | No
     else:
         tokens = tuple(samples.labels.shape)
         raise WaterjarError(
-            f"layer '{name}' gives the shape {tuple(output.shape)}, and labels {tokens} are of tokens: expected (sample, "
-            "token, unit) of every layer; watch others, give a function that brings its output to that shape (layers="
-            f"{{{name!r}: function}}), or probe=(inputs, one label a sample)"
+            f"layer '{name}' gives the shape {tuple(output.shape)}, and labels {tokens} are of tokens: expected "
+            "(sample, token, unit) of every layer; watch others, give a function that brings its output to that shape "
+            f"(layers={{{name!r}: function}}), or probe=(inputs, one label a sample)"
         )
     return kept.float() if kept.dtype in (torch.bfloat16, torch.float16) else kept

@@ -193,7 +193,7 @@ def watch(
     probe : (inputs, labels) whose features are kept, of one evaluation set by its name, or the same ones throughout; by
         default the first `samples` of every evaluation set. Where labels are of tokens, so are features: a row per
         token, of layers that give (sample, token, unit), from as many of these samples as there are.
-    samples : how many samples (or tokens) of each evaluation set are kept as probes at most; all sets have equally many.
+    samples : how many samples (tokens) of each evaluation set are kept as probes at most; all sets have equally many.
     forward : forward(model, inputs, name of the evaluation set) -> logits, where model(inputs) is not that: it gives a
         tuple or a mapping, or has a head for every task. Of a probe without a set, the name is that of the first one.
     loss : loss(outputs, labels) -> mean loss of a batch; cross entropy by default.
@@ -245,8 +245,8 @@ def _samples(
     kinds = {one.kept is None: name for name, one in first.items()}
     if len(kinds) > 1:
         raise WaterjarError(
-            f"eval_sets: labels of '{kinds[False]}' are of tokens, those of '{kinds[True]}' are not: features are of one "
-            "or the other; pass probe= to say of which"
+            f"eval_sets: labels of '{kinds[False]}' are of tokens, those of '{kinds[True]}' are not: features are of "
+            "one or the other; pass probe= to say of which"
         )
     count = min(one.probes for one in first.values())
     return {name: one.as_probes(count) for name, one in first.items()}
