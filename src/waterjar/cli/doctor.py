@@ -50,8 +50,8 @@ def command(
     for name, extra in extras.items():
         have = ", ".join(f"{p} {v}" for p, v in extra["installed"].items())
         lack = f"missing: {', '.join(extra['missing'])}" if extra["missing"] else ""
-        for i, part in enumerate([part for part in (have, lack) if part]):
-            row(made, "" if i else name, part)
+        for i, packages in enumerate(filter(None, (have, lack))):
+            row(made, "" if i else name, packages)
     commands = [extra["command"] for extra in extras.values() if extra["command"]]
     programs = table("", ["program", "there", "what for"])
     for name, purpose in tools.items():

@@ -67,7 +67,7 @@ def _courses(run: Run) -> Iterator[tuple[str, str, list[str], NDArray[np.uint8]]
 
 def _names(run: Run, wrong: Steps) -> list[str]:
     """The evaluation sets in which something is wrong."""
-    some = wrong.any((0, *range(2, wrong.ndim)))
+    some = np.atleast_1d(wrong.any((0, *range(2, wrong.ndim))))
     return [name for name, one in zip(run.attributes["eval_sets"], some, strict=True) if one]
 
 
