@@ -92,6 +92,19 @@ def missing_extra(package: str, extra: str, purpose: str) -> WaterjarError:
     """Build the error for a package that an extra would bring, with the command that brings it.
 
     >>> print(missing_extra("matplotlib", "view", "figures"))
-    figures need matplotlib, which is not installed: pip install 'waterjar[view]'
+    figures need matplotlib, which is not installed: pip install '.[view]' in a checkout of waterjar
     """
-    return WaterjarError(f"{purpose} need {package}, which is not installed: pip install 'waterjar[{extra}]'")
+    return WaterjarError(f"{purpose} need {package}, which is not installed: {to_install(extra)} {IN_CHECKOUT}")
+
+
+IN_CHECKOUT = "in a checkout of waterjar"
+"""Where `to_install` is run: waterjar is on no index yet."""
+
+
+def to_install(extra: str) -> str:
+    """The command that brings an extra; of "core", what waterjar itself needs.
+
+    >>> to_install("view"), to_install("core")
+    ("pip install '.[view]'", 'pip install .')
+    """
+    return "pip install ." if extra == "core" else f"pip install '.[{extra}]'"

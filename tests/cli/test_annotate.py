@@ -76,7 +76,10 @@ def test_a_study_and_back(study: Path) -> None:
         ("--eval-task aa=A", "eval_set 'aa' is unknown: did you mean 'a'"),
         ("--chance tenth", "--chance tenth: expected a number"),
         ("--chance 10", r"chance=10: expected an accuracy in \[0, 1\)"),
-        ("--probe-labels none.npy", "--probe-labels none.npy: expected a .npy file"),
+        (
+            "--probe-labels none.npy",
+            "--probe-labels none.npy: there is no such file; expected a .npy file of whole numbers",
+        ),
         ("--remove chances", "did you mean 'chance'"),
     ],
 )

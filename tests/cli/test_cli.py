@@ -222,8 +222,13 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     needed = ["numpy>=2", 'no-such-thing[x]>=1.0; extra == "lab"', "waterjar[lab]; extra == 'all'"]
     monkeypatch.setattr(doctor.metadata, "requires", lambda name: needed)
     lab = json.loads(run("doctor", "--json")[1])["extras"]["lab"]
-    assert lab == {"installed": {}, "missing": ["no-such-thing"], "command": "pip install 'waterjar[lab]'"}
-    assert "pip install 'waterjar[lab]'" in run("doctor")[1]
+    assert lab == {"installed": {}, "missing": ["no-such-thing"], "command": "pip install '.[lab]'"}
+    assert "in a checkout of waterjar: pip install '.[lab]'" in run("doctor")[1]
+    monkeypatch.setattr(
+        doctor.metadata, "requires", lambda name: ["numpy; extra == 'a'", "no-such-thing; extra == 'a'"]
+    )
+    text = run("doctor")[1]
+    assert "\\x0a" not in text and any(line.strip() == "missing: no-such-thing" for line in text.split("\n"))
 
 
 def test_odd_runs_are_shown_too(tmp_path: Path) -> None:

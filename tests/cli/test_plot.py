@@ -46,7 +46,7 @@ def test_the_list_needs_no_study_and_no_matplotlib(monkeypatch: pytest.MonkeyPat
 def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, study: Path, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for figure, out in (("eri_summary", "x.pdf"), ("all", "folder")):
-        with pytest.raises(WaterjarError, match=r"pip install 'waterjar\[view\]'"):
+        with pytest.raises(WaterjarError, match=r"pip install '\.\[view\]'"):
             run(study, "--figure", figure, "--out", tmp_path / out)
 
 

@@ -49,6 +49,7 @@ def record(
     streams: Snapshot | None = None,
     seeds: tuple[int, ...] = (0,),
     epochs: int = 2,
+    first: int = 0,
 ) -> Path:
     """A small run with the `groups` named."""
     rng = np.random.default_rng(0)
@@ -62,7 +63,7 @@ def record(
         if "parameters" in groups:
             recorder.once("streams", parameters=[1.0])
         for task in trained or tasks:
-            for epoch in range(epochs + 1):
+            for epoch in range(first, epochs + 1):
                 snapshot: dict[str, Any] = {}
                 if "features" in groups:
                     snapshot["features"] = {"fc": rng.normal(size=(repeats, size, SAMPLES, 5)) + labels[..., None]}
@@ -107,6 +108,8 @@ CASES: dict[str, dict[str, Any]] = {
     "the second task never trained": {"trained": ("A",)},
     "the second task trained twice": {"trained": ("B", "A", "B")},
     "one evaluation a task": {"epochs": 0},
+    "nothing before training": {"first": 1},
+    "nothing before training, of one task": {"first": 1, "tasks": ("A",)},
 }
 
 
@@ -161,6 +164,17 @@ def test_chance_is_asked_for_where_it_would_give_a_value(tmp_path: Path, groups:
     waterjar.open_run(path).annotate(classes=["a", "b"])
     gained = measured(diagnose(study_at(path)), "continual") - before
     assert gained == {name for lack in chance for name in lack.metrics or ()}
+
+
+def test_an_evaluation_before_training_is_asked_for(tmp_path: Path) -> None:
+    said = is_true(record(tmp_path / "late" / "run", first=1))["continual"]
+    (lack,) = [one for one in said.lacks if "epoch 0" in one.what]
+    assert lack.metrics == ("forward_transfer_gem",)
+    assert lack.line.startswith('recorder.log(epoch=0, ..., performance={"accuracy": {"test": value}}) before')
+    assert "without forward_transfer_gem: " in summary(waterjar.open_run(tmp_path / "late" / "run"))
+    early = record(tmp_path / "early" / "run")
+    assert "epoch 0" not in str(is_true(early)["continual"].lacks)
+    assert "forward_transfer_gem" in measured(diagnose(study_at(early)), "continual")
 
 
 def test_a_set_of_no_task_is_given_one_as_its_reason_says(tmp_path: Path) -> None:

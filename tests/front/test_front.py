@@ -164,6 +164,13 @@ class TestReport:
             wj.report(mine, format="htlm")
 
 
+def test_a_metric_without_a_value_is_told_as_it_was_asked_for(mine: Path) -> None:
+    for word in ("AD", "ad"):
+        with pytest.raises(WaterjarError, match=f"metric '{word}' has no value here: it compares"):
+            wj.compare(mine, word)
+    assert set(wj.compare(mine, ["ACC", "forgetting"])["metric"]) == {"average_accuracy", "forgetting"}
+
+
 def test_metrics_has_directions_and_definitions() -> None:
     table = wj.metrics()
     assert (

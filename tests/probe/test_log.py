@@ -67,5 +67,5 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.delitem(sys.modules, "waterjar.probe")
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(WaterjarError, match=r"pip install 'waterjar\[lab\]'"):
+    with pytest.raises(WaterjarError, match=r"pip install '\.\[lab\]'"):
         import waterjar.probe  # noqa: F401

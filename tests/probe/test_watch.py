@@ -232,7 +232,60 @@ def test_tokens_are_counted_one_by_one() -> None:
     assert found["performance"]["accuracy"]["text"] == float((logits.argmax(-1) == y).double().mean())
     expected = nn.functional.cross_entropy(logits.reshape(-1, 5), y.reshape(-1))
     assert found["performance"]["loss"]["text"] == pytest.approx(float(expected), rel=1e-6)
-    assert watch.eval_sizes == {} and found["snapshot"]["features"]["1"]["text"].shape == (1, 3, 20)
+    assert watch.eval_sizes == {} and found["snapshot"]["features"]["1"]["text"].shape == (1, 12, 5)
+
+
+def test_a_token_is_a_sample(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Embedding(7, 4), nn.Linear(4, 7))
+    x = torch.randint(7, (6, 5), generator=torch.Generator().manual_seed(0))
+    y = x * 3 % 7  # a token's label says which token it was: rows and labels have to belong together
+    by_token = model(torch.arange(7)).detach()
+    of_label = {int(token * 3 % 7): by_token[token] for token in range(7)}
+    for most, count in ((100, 30), (13, 13), (4, 4)):
+        watch = wj.watch(model, ["1"], {"a": (x, y), "b": [(x[:3], y[:3]), (x[3:], y[3:])]}, samples=most)
+        with watch.recorder(tmp_path / str(most), {}) as recorder:
+            for epoch in range(2):
+                recorder.log(epoch=epoch, **watch())
+        run = wj.open_run(tmp_path / str(most))
+        found, labels = run["features/1"].features.values[:, 0], run["probe_samples"].label.values[0]
+        assert found.shape == (2, 2, count, 7) and labels.shape == (2, count)
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(labels[0], labels[1])  # batches change nothing
+        expected = np.stack([of_label[int(label)] for label in labels[0]])
+        np.testing.assert_allclose(found[0, 0], expected, rtol=1e-6)
+    assert sorted(labels[0].tolist()) == sorted(y[i, i].item() for i in range(4))
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "most"), [(60, 16, 100), (100, 16, 100), (1, 1000, 100), (3, 4, 7), (5, 7, 35)]
+)
+def test_tokens_are_spread_and_none_is_kept_twice(count: int, length: int, most: int) -> None:
+    model = nn.Sequential(nn.Embedding(count * length, 2))
+    x = torch.arange(count * length).reshape(count, length)
+    kept = wj.watch(model, ["0"], {"a": (x, x)}, samples=most).probe_samples["label"]["a"][0].numpy()
+    assert len(set(kept.tolist())) == len(kept) == min(most, count * length)
+    per_sequence = np.bincount(kept // length, minlength=min(count, most))
+    assert per_sequence.max() - per_sequence.min() <= 1
+    assert len(set((kept % length).tolist())) == min(length, most)
+
+
+def test_layers_that_do_not_give_tokens_are_one_error(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Embedding(5, 4), nn.Flatten(), nn.Linear(16, 20), nn.Unflatten(1, (4, 5)))
+    x = torch.arange(12).reshape(3, 4) % 5
+    with pytest.raises(WaterjarError, match=r"layer '2' gives the shape \(3, 20\), and labels \(3, 4\) are of tokens"):
+        wj.watch(model, ["0", "2"], {"a": (x, x)})
+    as_tokens = {"0": None, "2": lambda out: out.unflatten(1, (4, 5))}
+    assert wj.watch(model, as_tokens, {"a": (x, x)})()["snapshot"]["features"]["2"]["a"].shape == (1, 12, 5)
+    watch = wj.watch(model, ["0", "2"], {"a": (x, x)}, probe=(x, x[:, 0]))
+    assert watch()["snapshot"]["features"]["0"]["a"].shape == (1, 3, 16)
+    with pytest.raises(WaterjarError, match="labels of 'a' are of tokens, those of 'b' are not"):
+        wj.watch(model, ["0"], {"a": (x, x), "b": (x, x[:, 0])})
+
+
+def test_convolution_maps_are_flattened() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 3))
+    watch = wj.watch(model, ["0"], {"a": (torch.ones(5, 1, 4, 4), torch.arange(5) % 3)})
+    assert watch()["snapshot"]["features"]["0"]["a"].shape == (1, 5, 8)
 
 
 def test_a_regression_has_a_loss_and_no_accuracy() -> None:
@@ -242,6 +295,9 @@ def test_a_regression_has_a_loss_and_no_accuracy() -> None:
     found = wj.watch(model, (), {"a": (x, x[:, :1])}, loss=nn.functional.mse_loss)()["performance"]
     assert found.keys() == {"loss"}
     assert found["loss"]["a"] == pytest.approx(float(nn.functional.mse_loss(model(x), x[:, :1]).detach()))
+    model = nn.Sequential(model)
+    wide = wj.watch(model, ["0"], {"a": (x, x[:, :2])}, loss=lambda out, y: nn.functional.mse_loss(out.expand_as(y), y))
+    assert wide.probe_samples == {} and wide()["snapshot"]["features"]["0"]["a"].shape == (1, 40, 1)
 
 
 def test_a_network_that_gives_nan_has_no_accuracy(tmp_path: Path) -> None:

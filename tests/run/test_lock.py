@@ -47,10 +47,24 @@ def test_second_writer_in_the_same_process(tmp_path: Path) -> None:
 
     with (
         Recorder(tmp_path / "run", {}) as recorder,
-        pytest.raises(WaterjarError, match=f"being written by process {os.getpid()}"),
+        pytest.raises(WaterjarError, match=rf"written by process {os.getpid()}, which is this one: .*its close\(\)"),
     ):
         Recorder(tmp_path / "run", {}, resume=True)
     del recorder
+
+
+def test_a_recorder_left_open_in_a_notebook_is_told_and_its_close_frees_the_lock(tmp_path: Path) -> None:
+    """A cell that failed is run again, while the traceback of the first time still holds its recorder."""
+    first = Recorder(tmp_path / "run", {}, eval_sets=["a"], summary=False)
+    with pytest.raises(WaterjarError, match="Divide percentages"):
+        first.log(epoch=0, performance={"accuracy": {"a": 75.0}})
+    with pytest.raises(WaterjarError, match="which is this one: an earlier recorder is still open here. Go on with"):
+        Recorder(tmp_path / "run", {}, eval_sets=["a"], summary=False)
+    first.log(epoch=0, performance={"accuracy": {"a": 0.75}})
+    first.close()
+    with pytest.raises(WaterjarError, match="is sealed"):
+        Recorder(tmp_path / "run", {}, resume=True)
+    assert waterjar.verify(tmp_path / "run").state == "sealed"
 
 
 def test_an_orphaned_fork_does_not_hold_the_lock(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, 
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(WaterjarError, match=r"pip install 'waterjar\[view\]'"):
+    with pytest.raises(WaterjarError, match=r"pip install '\.\[view\]'"):
         figures.draw("learning_curves", waterjar.open_run(run_path))
 
 

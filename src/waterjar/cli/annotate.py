@@ -96,4 +96,9 @@ def _labels(file: Path) -> Any:
     try:
         return np.load(file, mmap_mode="r", allow_pickle=False)
     except FAULTS as error:
-        raise WaterjarError(f"--probe-labels {file}: expected a .npy file of whole numbers: {error}") from error
+        why = (
+            "there is no such file"
+            if isinstance(error, FileNotFoundError)
+            else getattr(error, "strerror", None) or error
+        )
+        raise WaterjarError(f"--probe-labels {file}: {why}; expected a .npy file of whole numbers") from error

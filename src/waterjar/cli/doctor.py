@@ -16,6 +16,7 @@ import typer
 
 from waterjar._version import __version__
 from waterjar.cli.output import AsJson, print_json, print_rich, row, table
+from waterjar.errors import IN_CHECKOUT, to_install
 
 NAME = "doctor"
 _PIPED = 80
@@ -49,12 +50,15 @@ def command(
     for name, extra in extras.items():
         have = ", ".join(f"{p} {v}" for p, v in extra["installed"].items())
         lack = f"missing: {', '.join(extra['missing'])}" if extra["missing"] else ""
-        row(made, name, "\n".join(part for part in (have, lack) if part))
+        for i, packages in enumerate(filter(None, (have, lack))):
+            row(made, "" if i else name, packages)
     commands = [extra["command"] for extra in extras.values() if extra["command"]]
     programs = table("", ["program", "there", "what for"])
     for name, purpose in tools.items():
         row(programs, name, "yes" if found[name] else "no", purpose)
-    print_rich(made, *(f"to get what is missing: {command}" for command in commands), programs, piped=_PIPED)
+    print_rich(
+        made, *(f"to get what is missing, {IN_CHECKOUT}: {command}" for command in commands), programs, piped=_PIPED
+    )
     if outside:
         others = table("parts from outside", ["shelf", "name", "package", "module", "state"])
         for part in outside:
@@ -136,9 +140,8 @@ def _extra(extra: str, names: list[str]) -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             continue
     missing = [name for name in names if name not in installed]
-    target = "waterjar" if extra == "core" else f"'waterjar[{extra}]'"
     return {
         "installed": installed,
         "missing": missing,
-        "command": f"pip install {target}" if missing else None,
+        "command": to_install(extra) if missing else None,
     }

@@ -57,6 +57,9 @@ def command(path: Annotated[Path, typer.Argument(help="A run.")], as_json: AsJso
     for one in feeds(run):
         fed += [f"  {one.family}: {'yes' if one.feeds else 'no'}"]
         fed += [f"    {line}" for line in lines_of(one, path, named=False)]
+    fed += (
+        ["", "what is missing in what it recorded", *(f"  {line}" for line in facts["gaps"])] if facts["gaps"] else []
+    )
     happened = table("events", ["step", "seed", "level", "kind", "message"])
     for event in facts["events"][-_EVENTS:]:
         row(happened, *("–" if value is None else value for key, value in event.items() if key != "time"))
@@ -80,6 +83,7 @@ def _annotations(run: Run) -> dict[str, str] | None:
 
 def _facts(run: Run) -> dict[str, Any]:
     from waterjar.diagnose.feeds import as_plain, feeds  # noqa: PLC0415
+    from waterjar.diagnose.gaps import gaps  # noqa: PLC0415
     from waterjar.run.events import events_of  # noqa: PLC0415 - not for --help
 
     arrays = [
@@ -104,6 +108,7 @@ def _facts(run: Run) -> dict[str, Any]:
         "provenance": run.attributes["provenance"],
         "annotations": _annotations(run),
         "feeds": as_plain(feeds(run)),
+        "gaps": gaps(run),
         "arrays": arrays,
         "events": [event._asdict() for event in events_of(run)],
         "performance": _last_performance(run),

@@ -40,7 +40,8 @@ def compare_cells(
     metric's direction; `missing` counts the reasons of missing values, `roots` has the root hashes of the cell's runs.
     """
     study, how = diagnosis.study, tests or diagnosis.analysis.test_settings
-    names = main_metrics(diagnosis, how) if names is None else list(dict.fromkeys(map(diagnosis.name_of, names)))
+    words = {diagnosis.name_of(word): word for word in names or ()}  # as the caller spells them
+    names = main_metrics(diagnosis, how) if names is None else list(words)
     names, absent = measured_of(diagnosis, names)
     if not names:
         raise WaterjarError(f"nothing to compare by: {_why_nothing(diagnosis)}. Name some metrics")
@@ -62,7 +63,7 @@ def compare_cells(
     notes = _with_budgets(notes, found, diagnosis)
     if not any(found.values()):
         raise WaterjarError(f"baseline '{chosen}': {next(iter(notes.values()))}")
-    rows = diagnosis.table(names).rename(columns={"cell": "group"})
+    rows = diagnosis.table([words.get(name, name) for name in names]).rename(columns={"cell": "group"})
     shown = study.cell_names
     bounding = {name: diagnosis.declared(name).bounding for name in names}
     parts = []

@@ -1,8 +1,9 @@
 """Which families a run can feed, and what would change it where it cannot: told from names and shapes alone.
 
-No array is read. A family brings what is special to it as its `feeds`, a function of the run and the family's settings
-that yields what is lacking; that groups and variables are there which the family and its metrics name as their `needs`
-is looked at for all. What is missing for another reason (NaN, a task that was never trained) shows when it is measured.
+For that no array is read but the first epoch. A family brings what is special to it as its `feeds`, a function of the
+run and the family's settings that yields what is lacking; that groups and variables are there which the family and its
+metrics name as their `needs` is looked at for all. What is missing for another reason (NaN, a task that was never
+trained) shows when it is measured; what `gaps` finds of it is told beside.
 """
 
 from __future__ import annotations
@@ -187,14 +188,15 @@ def lines_of(feed: Feed, path: object, *, telling: bool = False, named: bool = T
 
 def _of_training(run: Run) -> list[str]:
     """What is to be said where tasks were not trained as declared; this reads the few numbers that say it."""
-    from waterjar.diagnose.training_order import order_note  # noqa: PLC0415 - of the summary alone
+    from waterjar.diagnose.gaps import gaps  # noqa: PLC0415 - of the summary alone
+    from waterjar.diagnose.training_order import order_note  # noqa: PLC0415
     from waterjar.run.visits import visits_by_step  # noqa: PLC0415
 
     trained, tasks = list(dict(visits_by_step(run).values()).values()), run.attributes["tasks"]
     never = [task for place, task in enumerate(tasks) if place not in trained and -1 not in trained and trained]
     said = [order_note([task for task in trained if task >= 0], tasks)]
     said += [f"never trained: {', '.join(never)} (log(train_task=...))"] if never else []
-    return [visible(one) for one in said if one]
+    return [*(visible(one) for one in said if one), *gaps(run)]
 
 
 def _courses(run: Run) -> list[str]:

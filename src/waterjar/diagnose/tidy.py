@@ -31,7 +31,8 @@ def table(found: Diagnosis, names: Sequence[str] | None = None) -> pd.DataFrame:
     rows: list[_Row] = []
     ran = {(entry.cell_id, seed) for entry in found.study.entries for seed in entry.seeds}
     usual = [*found.ends, *metrics(), *found.described] if names is None else []
-    for name in usual or [found.name_of(name) for name in names or ()]:
+    asked = [(word, found.name_of(word)) for word in names or ()]
+    for word, name in [(name, name) for name in usual] or asked:
         if name not in metrics() and name in found.recorded.quantities:
             rows += _recorded(found, name)
             continue
@@ -43,7 +44,7 @@ def table(found: Diagnosis, names: Sequence[str] | None = None) -> pd.DataFrame:
             if names is None:
                 continue
             why = found.passed_over.get(metric.family, _unmeasured(metric))
-            raise WaterjarError(f"metric '{metric.name}' has no value here: {why}")
+            raise WaterjarError(f"metric '{word}' has no value here: {why}")
         values = result[metric.scalar].transpose("cell", "seed")
         codes = reasons_of(result, metric.scalar).transpose("cell", "seed").values
         cells = zip(*(values[key].values for key in ("cell", "cell_id", "scenario")), strict=True)

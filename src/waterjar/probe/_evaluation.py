@@ -25,6 +25,8 @@ class Samples:
 
     inputs: Any
     labels: torch.Tensor | None
+    kept: torch.Tensor | None = None
+    """Of probes whose labels are of tokens: those whose features are kept, counted through all sequences."""
 
     def __len__(self) -> int:
         """How many."""
@@ -33,6 +35,34 @@ class Samples:
     def __getitem__(self, part: slice) -> Samples:
         """Some of them."""
         return Samples(_sliced(self.inputs, part), None if self.labels is None else self.labels[part])
+
+    @property
+    def probes(self) -> int:
+        """Of how many the features are kept: of tokens, where labels are of tokens."""
+        return len(self) if self.kept is None else len(self.kept)
+
+    @property
+    def probe_labels(self) -> torch.Tensor | None:
+        """A label for each of them; none where labels are several numbers a sample."""
+        if self.labels is None or (self.kept is None and self.labels.numel() != len(self)):
+            return None
+        return self.labels.flatten() if self.kept is None else self.labels.flatten()[self.kept]
+
+    def as_probes(self, most: int | None) -> Samples:
+        """At most so many, by shapes alone: the same at every look and in every run.
+
+        Class numbers of more than one dimension are of tokens, and a token is a sample: they come from as many
+        sequences as there are, from the i-th one its i-th token (from the start again, where it is shorter), and then
+        those that stand as far apart as its length allows.
+        """
+        labels = self.labels
+        if labels is None or labels.is_floating_point() or labels.numel() == len(self):
+            return self if most is None else self[:most]
+        count, length = len(self), labels[0].numel()
+        number = torch.arange(count * length if most is None else min(most, count * length))
+        apart = length // -(-len(number) // count)
+        token = (number % count + number // count * apart) % length
+        return Samples(self.inputs, labels, (number % count * length + token).sort().values)
 
 
 class EvalSet:

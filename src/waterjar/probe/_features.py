@@ -34,7 +34,10 @@ def features_of(
     samples: Samples,
     run: Callable[[Any], Any],
 ) -> dict[str, torch.Tensor]:
-    """Layer -> (sample, unit) on the CPU; what a layer gives per sample in more dimensions is flattened."""
+    """Layer -> (sample, unit) on the CPU; what a layer gives per sample in more dimensions is flattened.
+
+    Where labels are of tokens, a token is a sample, and `samples.kept` says which ones count.
+    """
     modules = dict(model.named_modules())
     seen: dict[str, list[Any]] = {name: [] for name in layers}
 
@@ -51,10 +54,10 @@ def features_of(
     finally:
         for one in hooks:
             one.remove()
-    return {name: _rows(name, outputs, len(samples), layers[name]) for name, outputs in seen.items()}
+    return {name: _rows(name, outputs, samples, layers[name]) for name, outputs in seen.items()}
 
 
-def _rows(name: str, outputs: Sequence[Any], count: int, after: After | None) -> torch.Tensor:
+def _rows(name: str, outputs: Sequence[Any], samples: Samples, after: After | None) -> torch.Tensor:
     if len(outputs) != 1:
         times = "does not run" if not outputs else f"runs {len(outputs)} times"
         raise WaterjarError(f"layer '{name}' {times} in a pass of the network: expected a layer that runs once")
@@ -66,9 +69,20 @@ def _rows(name: str, outputs: Sequence[Any], count: int, after: After | None) ->
             output = after(output)
         if not isinstance(output, torch.Tensor):
             raise WaterjarError(f"layers['{name}'] gives a {type(output).__name__}: expected a tensor")
-    if output.ndim < 2 or len(output) != count:
+    if output.ndim < 2 or len(output) != len(samples):
         raise WaterjarError(
-            f"layer '{name}' gives the shape {tuple(output.shape)} for {count} samples: expected (sample, unit, ...)"
+            f"layer '{name}' gives the shape {tuple(output.shape)} for {len(samples)} samples: expected "
+            "(sample, unit, ...)"
         )
-    kept = output.detach().flatten(1).cpu()
+    if samples.kept is None or samples.labels is None:
+        kept = output.detach().flatten(1).cpu()
+    elif output.shape[:-1] == samples.labels.shape:
+        kept = output.detach().flatten(0, -2).cpu()[samples.kept]
+    else:
+        tokens = tuple(samples.labels.shape)
+        raise WaterjarError(
+            f"layer '{name}' gives the shape {tuple(output.shape)}, and labels {tokens} are of tokens: expected "
+            "(sample, token, unit) of every layer; watch others, give a function that brings its output to that shape "
+            f"(layers={{{name!r}: function}}), or probe=(inputs, one label a sample)"
+        )
     return kept.float() if kept.dtype in (torch.bfloat16, torch.float16) else kept

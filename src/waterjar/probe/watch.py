@@ -128,7 +128,7 @@ class Watch:
     @property
     def probe_samples(self) -> dict[str, Any]:
         """Labels of the samples whose features are kept: `recorder.once("probe_samples", **watch.probe_samples)`."""
-        known = {name: one.labels for name, one in self._samples.items()}
+        known = {name: one.probe_labels for name, one in self._samples.items()}
         if not known or not self._layers or any(one is None for one in known.values()):
             return {}
         return {"label": {name: one[None].cpu() for name, one in known.items() if one is not None}}
@@ -191,8 +191,9 @@ def watch(
     eval_sets : name -> (inputs, labels), or a DataLoader that gives such batches. Labels are class numbers, one a
         sample or one a token; of others, `loss` is recorded and no accuracy.
     probe : (inputs, labels) whose features are kept, of one evaluation set by its name, or the same ones throughout; by
-        default the first `samples` of every evaluation set.
-    samples : how many samples of each evaluation set are kept as probes at most; all sets have equally many.
+        default the first `samples` of every evaluation set. Where labels are of tokens, so are features: a row per
+        token, of layers that give (sample, token, unit), from as many of these samples as there are.
+    samples : how many samples (tokens) of each evaluation set are kept as probes at most; all sets have equally many.
     forward : forward(model, inputs, name of the evaluation set) -> logits, where model(inputs) is not that: it gives a
         tuple or a mapping, or has a head for every task. Of a probe without a set, the name is that of the first one.
     loss : loss(outputs, labels) -> mean loss of a batch; cross entropy by default.
@@ -240,8 +241,15 @@ def _samples(
     else:
         name = next(iter(sets))
         first = {name: evaluation.EvalSet("probe", probe).first()}
-    count = min(len(one) for one in first.values())
-    return {name: one[:count] for name, one in first.items()}
+    first = {name: one.as_probes(most if probe is None else None) for name, one in first.items()}
+    kinds = {one.kept is None: name for name, one in first.items()}
+    if len(kinds) > 1:
+        raise WaterjarError(
+            f"eval_sets: labels of '{kinds[False]}' are of tokens, those of '{kinds[True]}' are not: features are of "
+            "one or the other; pass probe= to say of which"
+        )
+    count = min(one.probes for one in first.values())
+    return {name: one.as_probes(count) for name, one in first.items()}
 
 
 def _merged(seen: Mapping[str, Any], known: Mapping[str, Any], where: str) -> dict[str, Any]:

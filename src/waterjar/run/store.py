@@ -262,12 +262,16 @@ class LocalStore:
                 stale.unlink()
         except BlockingIOError as error:
             handle.seek(0)
-            holder = handle.read().strip()
+            holder = handle.read().strip() or "unknown"
+            way = ": a run has one writer. Wait for it, stop it, or record to another path"
+            if _is_held_here(handle):
+                way = (
+                    ", which is this one: an earlier recorder is still open here. Go on with that one; or seal what it "
+                    "has with its close(), and record to another path; or restart this process, after which a run is "
+                    "resumed (without a step: begun anew). With `with Recorder(...) as recorder:` none is left open"
+                )
             handle.close()
-            raise WaterjarError(
-                f"{self.path} {BUSY} {holder or 'unknown'}: a run has one writer. "
-                "Wait for it, stop it, or record to another path"
-            ) from error
+            raise WaterjarError(f"{self.path} {BUSY} {holder}{way}") from error
         except OSError as error:
             with contextlib.suppress(OSError):
                 handle.close()
@@ -293,6 +297,12 @@ class LocalStore:
 
 
 _held: weakref.WeakSet[IO[str]] = weakref.WeakSet()
+
+
+def _is_held_here(handle: IO[str]) -> bool:
+    """Whether the lock is that of a writer in this process; its number may be that of another machine's process."""
+    about = os.fstat(handle.fileno())
+    return any(os.path.samestat(os.fstat(one.fileno()), about) for one in list(_held) if not one.closed)
 
 
 def _close_in_child() -> None:

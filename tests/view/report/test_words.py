@@ -203,7 +203,7 @@ def test_a_missing_extra_is_an_error_with_its_command(
     package: str, small_report: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(WaterjarError, match=rf"need {package}, .*pip install 'waterjar\[view\]'"):
+    with pytest.raises(WaterjarError, match=rf"need {package}, .*pip install '\.\[view\]'"):
         html.render(small_report)
 
 

@@ -76,6 +76,19 @@ def feeds(run: Run, settings: Any) -> Iterator[Lack]:
             above,
             "" if of_task else "--classes a,b",
         )
+    if "forward_transfer_gem" not in without and _starts_in_training(run):
+        line = how_to_record(f"performance/{read}").replace("...", "epoch=0, ...")
+        yield Lack(
+            "it is over the accuracy before any training, and nothing was evaluated at epoch 0",
+            f"{line} before the first epoch of training",
+            ("forward_transfer_gem",),
+        )
+
+
+def _starts_in_training(run: Run) -> bool:
+    """Whether the first evaluation came after some training."""
+    key = "performance/epoch"
+    return key in run.nodes and run.nodes[key]["shape"][0] > 0 and bool(run.array(key, [(0, 1)])[0] > 0)
 
 
 def _trained_once_each(run: Run) -> bool:
