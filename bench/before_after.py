@@ -25,7 +25,9 @@ from scipy import stats
 SETS = ("t1_all", "t2_all_normal", "t2_shortcut_masked")
 STUDY = """
 kind: einstellung
-data: {{name: glyphs, settings: {{alphabets: 4, characters: 3, train_per_class: 120, test_per_class: 100, strays: 0, tremor: 0.4}}}}
+data:
+  name: glyphs
+  settings: {{alphabets: 4, characters: 3, train_per_class: 120, test_per_class: 100, strays: 0, tremor: 0.4}}
 seeds: {seeds}
 backbones: [{{name: small_cnn, settings: {{norm: none}}}}]
 strategies:
