@@ -6,10 +6,10 @@ was trained otherwise, whatever was asked for.
 
 from __future__ import annotations
 
-import functools
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from waterjar.run.visits import stretches, visits_by_step
 GROUPS = ("performance", "train", "monitor")
 """Where the course of a training is read, the first that was recorded."""
 _FEW = 4
-_Load = TypeVar("_Load", bound=Callable[..., Any])
 
 
 class Course(NamedTuple):
@@ -57,17 +56,13 @@ def course_of(run: Run) -> Course | None:
     return Course(tasks, tuple(float(np.asarray(epochs, float)[part].max()) for part in rows))
 
 
-def explained(load: _Load) -> _Load:
-    """A function that joins runs, its first argument, with the error that says which were trained otherwise."""
-
-    @functools.wraps(load)
-    def loading(runs: Sequence[Run], *about: Any, **settings: Any) -> Any:
-        try:
-            return load(runs, *about, **settings)
-        except UnlikeError as error:
-            raise UnlikeError(_sentence({run.path.name: course_of(run) for run in runs}, str(error))) from None
-
-    return loading  # type: ignore[return-value]
+@contextlib.contextmanager
+def explained(runs: Sequence[Run]) -> Iterator[None]:
+    """Where runs are joined: an error because they are unlike says which were trained otherwise."""
+    try:
+        yield
+    except UnlikeError as error:
+        raise UnlikeError(_sentence({run.path.name: course_of(run) for run in runs}, str(error))) from None
 
 
 def _sentence(courses: Mapping[str, Course | None], otherwise: str) -> str:

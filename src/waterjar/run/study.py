@@ -274,7 +274,6 @@ class Study(FrontDoor):
         return joined
 
 
-@explained
 def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = None) -> xr.Dataset | None:
     """A group of the runs of one cell in memory, joined along `repeat`; None if no run has it. `only` these arrays.
 
@@ -292,12 +291,13 @@ def load_runs(runs: Sequence[Run], group: str, only: Collection[str] | None = No
     if not parts:
         return None
     owners = {run.path.name: run for run in runs if run.path.name in parts}
-    add_visits(parts, owners, only is not None and VISIT in only)
-    coordinates |= {VISIT} & {name for arrays in parts.values() for name in arrays}
     called = {name: run.recorder_of(group) for name, run in owners.items()}
     probed = {name: run for name, run in owners.items() if group.startswith("probes/") or called[name] != name}
     steps = {name: run.last_step for name, run in probed.items()}
-    arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates, called, steps)
+    with explained(runs):
+        add_visits(parts, owners, only is not None and VISIT in only)
+        coordinates |= {VISIT} & {name for arrays in parts.values() for name in arrays}
+        arrays, coordinates = join(parts, {name: run.seeds for name, run in owners.items()}, coordinates, called, steps)
     dim = next((dim for dim in ("step", "snapshot") if dim in arrays), "")
     if dim:
         ends = [int(part[dim][1][-1]) if dim in part and len(part[dim][1]) else -1 for part in parts.values()]
