@@ -115,7 +115,7 @@ def test_one_that_fails_costs_no_other(measured: Diagnosis, tmp_path: Path) -> N
 
 def test_without_matplotlib(measured: Diagnosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(WaterjarError, match=r"waterjar\[view\]"):
+    with pytest.raises(WaterjarError, match=r"pip install '\.\[view\]' in a checkout"):
         album(measured, tmp_path)
     with pytest.raises(WaterjarError, match="an album shows runs"):
         monkeypatch.undo()

@@ -190,5 +190,5 @@ def test_what_is_not_installed_is_said(
     name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(WaterjarError, match=rf"waterjar\[{name}\]"):
+    with pytest.raises(WaterjarError, match=rf"pip install '\.\[{name}\]' in a checkout"):
         open_pool(Choice(name=name), Needs(1, tmp_path, 1))

@@ -48,7 +48,7 @@ def open_pool(settings: Settings, needs: Needs) -> DaskPool:
     try:
         import distributed  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
-        raise missing_extra("distributed", "dask", "the executor dask") from error
+        raise missing_extra("distributed", "dask", "runs on dask") from error
     workers = settings.workers or needs.workers
     cluster = None
     ours = contextlib.ExitStack()

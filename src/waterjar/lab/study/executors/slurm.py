@@ -66,7 +66,7 @@ def open_pool(settings: Settings, needs: Needs) -> SlurmPool:
     try:
         import submitit  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
-        raise missing_extra("submitit", "slurm", "the executor slurm") from error
+        raise missing_extra("submitit", "slurm", "runs on slurm") from error
     name = f"waterjar-{uuid.uuid4().hex[:12]}"
     workers = settings.workers or needs.workers
     folder = needs.folder / "slurm"
